@@ -22,7 +22,6 @@ export const LONGER = {
   "scripts/build/src/fuel.rs": { of: "a table of opcodes" },
   "scripts/sections.mjs": { sections: "a table of sections" },
   "src/api/mod.rs": { answer: "a table of routes" },
-  "crates/protocols/src/request/route.rs": { of: "a table of routes" },
   "src/store/meta.rs": { read: "a table of columns" },
   "src/store/runs/mod.rs": { read: "a table of columns" },
   "src/work/code/bridge/mod.rs": { method_of: "a table of methods" },

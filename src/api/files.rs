@@ -16,7 +16,7 @@ use crate::host::http;
 use crate::json;
 use crate::limits;
 use crate::request::fields::Body;
-use crate::request::{Content, Query, Reply, Served, ThreadRequest, ThreadRoute};
+use crate::request::{Content, Query, Reply, Served, StreamRoute, ThreadRequest};
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{BYTES, FileOptions, base64, options};
 use crate::store::files::{Kind, Row};
@@ -31,12 +31,12 @@ const SAFE: [(&str, &str); 3] = [
 
 impl Api<'_> {
     /// Serves a request of a file route.
-    pub(crate) async fn serve_file(&self, request: &ThreadRequest, body: http::Body) -> Result<Served> {
+    pub(crate) async fn serve_file(&self, request: &ThreadRequest<StreamRoute>, body: http::Body) -> Result<Served> {
         let query = &request.query;
         let at = |path: &str| FilePath::parse("path", path);
         match &request.route {
-            ThreadRoute::ListFiles => self.list_files(query).await,
-            ThreadRoute::GetFile(path) => {
+            StreamRoute::ListFiles => self.list_files(query).await,
+            StreamRoute::GetFile(path) => {
                 let found = self.get_file(&at(path)?, request)?;
                 match found.part {
                     Some((row, range)) => {
@@ -46,12 +46,12 @@ impl Api<'_> {
                     None => Ok(found.head),
                 }
             }
-            ThreadRoute::HeadFile(path) => {
+            StreamRoute::HeadFile(path) => {
                 let served = self.get_file(&at(path)?, request)?.head;
                 Ok(Served { content: Content::Empty, headers: with_length(&served), ..served })
             }
-            ThreadRoute::PutFile(path) => self.put_file(at(path)?, request, body).await,
-            ThreadRoute::PostFile(path) => {
+            StreamRoute::PutFile(path) => self.put_file(at(path)?, request, body).await,
+            StreamRoute::PostFile(path) => {
                 let json = request.header("content-type").is_some_and(crate::request::body::is_json);
                 if json {
                     let body = text_of(body).await?;
@@ -60,35 +60,36 @@ impl Api<'_> {
                     self.put_file(at(path)?, request, body).await
                 }
             }
-            ThreadRoute::MoveFile(path) => {
+            StreamRoute::MoveFile(path) => {
                 let mut body = Body::parse(&text_of(body).await?)?.known(&["path"])?;
                 let to = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
                 let record = self.files().rename(&at(path)?, &at(&to)?, &Conditions::of(request))?;
                 Ok(answer(200, &json!({ "file": record })))
             }
-            ThreadRoute::DeleteFile(path) => self.delete_file(&at(path)?, request),
-            ThreadRoute::StartUpload => {
+            StreamRoute::DeleteFile(path) => self.delete_file(&at(path)?, request),
+            StreamRoute::StartUpload => {
                 let body = Body::parse(&text_of(body).await?)?;
                 let body =
                     body.known(&["path", "size", "mimeType", "metadata", "width", "height", "thumbnail"])?;
                 Ok(answer(201, &self.files().start_upload(body)?))
             }
-            ThreadRoute::ListUploads => Ok(answer(200, &self.files().list_uploads(query)?)),
-            ThreadRoute::GetUpload(id) => Ok(answer(200, &self.files().get_upload(id)?)),
-            ThreadRoute::PutChunk { upload, index } => {
+            StreamRoute::ListUploads => Ok(answer(200, &self.files().list_uploads(query)?)),
+            StreamRoute::GetUpload(id) => Ok(answer(200, &self.files().get_upload(id)?)),
+            StreamRoute::PutChunk { upload, index } => {
                 Ok(answer(200, &self.files().put_upload_chunk(upload, index, body).await?))
             }
-            ThreadRoute::CompleteUpload(id) => Ok(answer(200, &self.files().complete_upload(id)?)),
-            ThreadRoute::DeleteUpload(id) => {
+            StreamRoute::CompleteUpload(id) => Ok(answer(200, &self.files().complete_upload(id)?)),
+            StreamRoute::DeleteUpload(id) => {
                 self.files().delete_upload(id)?;
                 Ok(Served::empty(204))
             }
-            _ => Err(Error::internal("a route without a stream was called with one")),
+            // The application's own routes are in `endpoints`.
+            StreamRoute::Endpoint { .. } => Err(Error::internal("an endpoint is no file")),
         }
     }
 
     /// `DELETE …/fs/…`; with `?recursive=true` also a folder that is not empty.
-    fn delete_file(&self, path: &FilePath, request: &ThreadRequest) -> Result<Served> {
+    fn delete_file(&self, path: &FilePath, request: &ThreadRequest<StreamRoute>) -> Result<Served> {
         let what = match request.query.flag("recursive")? {
             true => Removal::Everything,
             false => Removal::Either,
@@ -120,7 +121,7 @@ impl Api<'_> {
     }
 
     /// `GET …/fs/{path}`.
-    fn get_file(&self, path: &FilePath, request: &ThreadRequest) -> Result<Found> {
+    fn get_file(&self, path: &FilePath, request: &ThreadRequest<StreamRoute>) -> Result<Found> {
         let query = &request.query;
         let as_record = match query.get("format") {
             None | Some("") => query.flag("stat")?,
@@ -151,7 +152,7 @@ impl Api<'_> {
     }
 
     /// `PUT …/fs/{path}`: the body is the content, whatever its type.
-    async fn put_file(&self, path: FilePath, request: &ThreadRequest, body: http::Body) -> Result<Served> {
+    async fn put_file(&self, path: FilePath, request: &ThreadRequest<StreamRoute>, body: http::Body) -> Result<Served> {
         let mime = request.header("content-type").unwrap_or(BYTES);
         let draft = Draft::new(path, mime, FileOptions::default(), Conditions::of(request))?;
         let declared = request.header("content-length").and_then(|length| length.parse().ok());
@@ -160,7 +161,7 @@ impl Api<'_> {
     }
 
     /// `POST …/fs/{path}` with a JSON body: `{content}`, `{data}` in base64, or `{directory: true}`.
-    fn post_file(&self, path: FilePath, request: &ThreadRequest, body: &str) -> Result<Served> {
+    fn post_file(&self, path: FilePath, request: &ThreadRequest<StreamRoute>, body: &str) -> Result<Served> {
         let known = ["directory", "content", "data", "mimeType", "width", "height", "metadata", "thumbnail"];
         let body = Body::parse(body)?.known(&known);
         let mut body = body.map_err(|error| error.hint("Send a file that is JSON itself with PUT."))?;
@@ -205,7 +206,7 @@ impl From<Served> for Found {
 }
 
 /// The content of a file, or the requested range of it.
-fn content(row: Row, request: &ThreadRequest) -> Result<Found> {
+fn content(row: Row, request: &ThreadRequest<StreamRoute>) -> Result<Found> {
     let (etag, size) = (row.etag(), row.size.unsigned_abs());
     let served = |status| {
         content_headers(Served::empty(status), &row.mime)
@@ -218,7 +219,7 @@ fn content(row: Row, request: &ThreadRequest) -> Result<Found> {
     }
     let wanted = match request.route {
         // A range is for GET alone (RFC 9110, 14.2).
-        ThreadRoute::HeadFile(_) => Portion::Whole,
+        StreamRoute::HeadFile(_) => Portion::Whole,
         _ => Portion::of(request, &etag, size),
     };
     let (status, range) = match wanted {

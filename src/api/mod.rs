@@ -7,8 +7,7 @@
 //!   `spans`: the same for tracing systems.
 //! * `context`: the next request to a model; `steps`: an earlier request, `step_parts`: the sizes of its
 //!   parts. `budget`: the limits of runs, and their use.
-//! * `waits`: questions to people, and their answers. [`wire`]: other protocols, derived from the feed of a
-//!   run.
+//! * `waits`: questions to people, and their answers.
 //! * `servers`: MCP servers and their status.
 //! * `endpoints`: the application's own routes; `endpoint_answer`: their responses.
 
@@ -37,7 +36,7 @@ use crate::engine::thread::{LostFrames, Thread};
 use crate::error::{Code, Error, Result};
 use crate::host::http;
 use crate::request::fields::Body;
-use crate::request::{Reply, Served, ThreadRequest, ThreadRoute};
+use crate::request::{Reply, Served, StreamRoute, ThreadRequest, ThreadRoute};
 use futures::future::LocalBoxFuture;
 
 handle! {
@@ -63,9 +62,12 @@ impl Thread {
         })
     }
 
-    /// Answers a request of a streamed route ([`ThreadRoute::is_streamed`]) with its body, which is read only
-    /// as far as needed. Otherwise like [`Thread::handle`].
-    pub fn serve(self, request: ThreadRequest, body: http::Body) -> LocalBoxFuture<'static, Served> {
+    /// Answers a request of a streamed route with its body, which is read only as far as needed. Otherwise like [`Thread::handle`].
+    pub fn serve(
+        self,
+        request: ThreadRequest<StreamRoute>,
+        body: http::Body,
+    ) -> LocalBoxFuture<'static, Served> {
         Box::pin(async move {
             let _lost = LostFrames(&*self.host);
             let served = self.answer_streamed(request, body).await;
@@ -78,13 +80,18 @@ impl Thread {
         })
     }
 
-    async fn answer_streamed(&self, request: ThreadRequest, body: http::Body) -> Result<Served> {
-        self.must_be_meant(&request)?;
-        self.authorise(&request)?;
-        check_query(&request)?;
-        self.history().copied_first(&request.route).await?;
+    async fn answer_streamed(&self, request: ThreadRequest<StreamRoute>, body: http::Body) -> Result<Served> {
+        self.check_generation(&request)?;
+        let action = match &request.route {
+            StreamRoute::Endpoint { method, path } => self.api().endpoint_action(*method, path),
+            route if route.reads() => Action::ReadThread,
+            _ => Action::Manage,
+        };
+        self.authorise(&request, &action)?;
+        request.route.parameters().map_or(Ok(()), |known| request.query.check(known))?;
+        self.history().copied_first().await?;
         self.wake()?;
-        if let ThreadRoute::Endpoint { method, path } = &request.route {
+        if let StreamRoute::Endpoint { method, path } = &request.route {
             return self.api().serve_endpoint(&request, *method, path, body).await;
         }
         self.api().serve_file(&request, body).await
@@ -97,7 +104,7 @@ impl Thread {
         if request.route == ThreadRoute::CreateFork {
             return self.history().create_fork(&request).await;
         }
-        self.must_be_meant(&request)?;
+        self.check_generation(&request)?;
         if request.route == ThreadRoute::Envelope {
             return self.subagents().receive_envelope(&request).await;
         }
@@ -106,19 +113,18 @@ impl Thread {
             // The `state` in the body authorises the request.
             return self.mcp().came_back(&request.body).await;
         }
-        self.authorise(&request)?;
-        check_query(&request)?;
-        self.history().copied_first(&request.route).await?;
+        self.authorise(&request, &action(&request.route))?;
+        request.query.check(request.route.parameters())?;
+        if !matches!(request.route, ThreadRoute::Get | ThreadRoute::Delete) {
+            self.history().copied_first().await?;
+        }
         self.wake()?;
         match &request.route {
+            // Answered above, before the caller's scope is compared.
             ThreadRoute::Create
             | ThreadRoute::CreateFork
             | ThreadRoute::Envelope
-            | ThreadRoute::CameBack
-            | ThreadRoute::Stream
-            | ThreadRoute::Events => {
-                Err(Error::new(Code::NotFound, "Streams are opened by an upgrade, not by a call."))
-            }
+            | ThreadRoute::CameBack => Err(Error::internal("a request between objects came twice")),
             ThreadRoute::Member => self.answer_member(&request).await,
             ThreadRoute::Call => self.api().call_offered(&request),
             ThreadRoute::Called(message) => self.api().called(message),
@@ -176,55 +182,35 @@ impl Thread {
             ThreadRoute::GetWait(id) => self.api().get_wait(id),
             ThreadRoute::DecideWait(id) => self.api().decide_wait(&request, id),
             ThreadRoute::Memory { memory, of } => self.memories().answer_memory(&request, memory, of).await,
-            ThreadRoute::ListFiles
-            | ThreadRoute::GetFile(_)
-            | ThreadRoute::HeadFile(_)
-            | ThreadRoute::PutFile(_)
-            | ThreadRoute::PostFile(_)
-            | ThreadRoute::MoveFile(_)
-            | ThreadRoute::DeleteFile(_)
-            | ThreadRoute::ListUploads
-            | ThreadRoute::StartUpload
-            | ThreadRoute::GetUpload(_)
-            | ThreadRoute::PutChunk { .. }
-            | ThreadRoute::CompleteUpload(_)
-            | ThreadRoute::DeleteUpload(_)
-            | ThreadRoute::Endpoint { .. } => Err(Error::internal("a streamed route was called with a text")),
         }
     }
 
     /// Refuses requests for an earlier or later thread with the same id.
-    fn must_be_meant(&self, request: &ThreadRequest) -> Result<()> {
-        let Some(life) = request.life else { return Ok(()) };
+    fn check_generation<R>(&self, request: &ThreadRequest<R>) -> Result<()> {
+        let Some(generation) = request.life else { return Ok(()) };
         let own = self.read(|state, _| Ok(state.meta.life))?;
-        if own == life { Ok(()) } else { Err(no_thread()) }
+        if own == generation { Ok(()) } else { Err(no_thread()) }
     }
 
     /// Checks the caller's scope against the thread's owner. A thread of another owner is reported as not
     /// found.
-    fn authorise(&self, request: &ThreadRequest) -> Result<()> {
-        let action = match &request.route {
-            ThreadRoute::Endpoint { method, path } => self.api().endpoint_action(*method, path),
-            ThreadRoute::GetWait(id) | ThreadRoute::DecideWait(id) => Action::Wait { id },
-            // The trace is for the owner, not for everybody who may write to the thread.
-            ThreadRoute::GetSpans(_) => Action::Manage,
-            // It contains the texts of prompts, which belong to the application.
-            ThreadRoute::GetStepRequest(_) => Action::ReadPrompts,
-            route if route.reads() => Action::ReadThread,
-            ThreadRoute::Stream | ThreadRoute::Events => Action::Stream,
-            // Each wait defines who may decide it.
-            ThreadRoute::PostMessage | ThreadRoute::Call | ThreadRoute::DecideWaits => Action::Send,
-            ThreadRoute::Stop | ThreadRoute::Continue => Action::StopContinue,
-            _ => Action::Manage,
-        };
-        self.read(|state, _| {
-            let thread = state.meta.thread();
-            request.caller.may(&action, Some(thread))
-        })
+    fn authorise<R>(&self, request: &ThreadRequest<R>, action: &Action<'_>) -> Result<()> {
+        self.read(|state, _| request.caller.may(action, Some(state.meta.thread())))
     }
 }
 
-/// Refuses unknown parameters of the route.
-fn check_query(request: &ThreadRequest) -> Result<()> {
-    request.route.parameters().map_or(Ok(()), |known| request.query.check(known))
+/// The permission that a route needs.
+fn action(route: &ThreadRoute) -> Action<'_> {
+    match route {
+        ThreadRoute::GetWait(id) | ThreadRoute::DecideWait(id) => Action::Wait { id },
+        // The trace is for the owner, not for everybody who may write to the thread.
+        ThreadRoute::GetSpans(_) => Action::Manage,
+        // It contains the texts of prompts, which belong to the application.
+        ThreadRoute::GetStepRequest(_) => Action::ReadPrompts,
+        route if route.reads() => Action::ReadThread,
+        // Each wait defines who may decide it.
+        ThreadRoute::PostMessage | ThreadRoute::Call | ThreadRoute::DecideWaits => Action::Send,
+        ThreadRoute::Stop | ThreadRoute::Continue => Action::StopContinue,
+        _ => Action::Manage,
+    }
 }

@@ -23,7 +23,8 @@ use crate::engine::progress::AtWork;
 use crate::engine::thread::Thread;
 use crate::engine::told::Told;
 use crate::engine::tool_call::{AskedWork, NEEDS_APPROVAL, fitting};
-use crate::engine::waits::gate::{Place, WOULD_WAIT, asked_call};
+use crate::engine::tool_run::ToolRun;
+use crate::engine::waits::gate::{WOULD_WAIT, asked_call};
 use crate::engine::waits::question::Approved;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -166,10 +167,12 @@ impl Thread {
                 return self.ended_before(&scope, earlier, result);
             }
             if !self.begin_batch(batch, definitions, reply, call)? {
-                return self.call(&scope, definitions, reply, call, earlier).await;
+                let run = ToolRun { thread: self, scope: &scope, definitions, reply, call };
+                return run.outcome(earlier).await;
             }
         }
         let scope = self.step_scope(definitions)?;
+        let run = ToolRun { thread: self, scope: &scope, definitions, reply, call };
         self.activity().tell_calls(&scope, reply, call)?;
         self.activity().announce_tool_start(&Told::of(call));
         let (mut done, tool, args) = batch.take(self, call.seq).await?;
@@ -177,14 +180,13 @@ impl Thread {
             // The run may be parked, which aborts the calls in progress.
             batch.finish(self).await?;
             let earlier = self.read(|_, sql| receipts::find(sql, call.seq))?;
-            return self.call(&scope, definitions, reply, call, earlier).await;
+            return run.outcome(earlier).await;
         }
         self.activity().announce_tool_end(&Told::of(call), done.result.status);
         if done.result.error_code.as_deref() == Some(NEEDS_APPROVAL) {
             // The run may be parked, which aborts the calls in progress.
             batch.finish(self).await?;
-            let place = Place { scope: &scope, definitions, reply };
-            if let Some(refused) = self.waits().ask_after(place, tool, call, &args).await? {
+            if let Some(refused) = self.waits().ask_after(run, tool, &args).await? {
                 done.replace_result(refused);
             }
         }

@@ -98,6 +98,7 @@ pub(crate) mod told;
 pub(crate) mod tool_call;
 pub(crate) mod tool_queue;
 pub(crate) mod tool_result;
+pub(crate) mod tool_run;
 pub(crate) mod traces;
 pub(crate) mod values;
 pub(crate) mod waits;

@@ -14,7 +14,7 @@ use crate::host::http::Response;
 use crate::json;
 use crate::limits;
 use crate::request::between::{error_of, to_thread};
-use crate::request::{Query, ThreadRequest, ThreadRoute};
+use crate::request::{Query, StreamRoute, ThreadRequest, ThreadRoute};
 use crate::sdk::afar::{Asked, Plain};
 use crate::sdk::messages::{MessageUpdate, NewAttachment};
 use crate::sdk::{Identity, NewMessage, ThreadState};
@@ -271,7 +271,7 @@ impl RemoteThread {
     /// # Errors
     /// `too_large` beyond [`limits::FILE_WHOLE_BYTES`]; `conflict` for a directory.
     pub async fn read_file(&self, path: &str) -> Result<Option<Bytes>> {
-        let request = to_thread(&self.id, ThreadRoute::GetFile(self.from.redact(path.to_owned())));
+        let request = to_thread(&self.id, StreamRoute::GetFile(self.from.redact(path.to_owned())));
         let mut answer = self.from.door().ask_stream(request).await?;
         let mut bytes = Vec::new();
         while let Some(piece) = answer.body.next().await {
@@ -335,7 +335,7 @@ pub(crate) trait FamilyApi {
     /// A message as JSON for another thread.
     fn told(&self, message: NewMessage) -> Result<Value>;
     fn ask_thread(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Value>>;
-    fn ask_stream(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Response>>;
+    fn ask_stream(&self, request: ThreadRequest<StreamRoute>) -> LocalBoxFuture<'static, Result<Response>>;
 }
 
 /// An attachment as JSON for the API.

@@ -1,7 +1,7 @@
 //! A client of the routes whose bodies are streams.
 
 use bobbin::access::Caller;
-use bobbin::request::{Content, Query, ThreadRequest, ThreadRoute};
+use bobbin::request::{Content, Query, StreamRoute, ThreadRequest};
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub struct Sent {
     /// Who asks.
     pub caller: Caller,
     /// What is asked.
-    pub route: ThreadRoute,
+    pub route: StreamRoute,
     /// Its query.
     pub query: Vec<(String, String)>,
     /// Its headers.
@@ -32,7 +32,7 @@ pub struct Sent {
 
 impl Sent {
     /// An admin's request without a body.
-    pub fn new(route: ThreadRoute) -> Sent {
+    pub fn new(route: StreamRoute) -> Sent {
         Sent {
             caller: admin(),
             route,

@@ -11,7 +11,7 @@ use bobbin::definitions::Catalog;
 use bobbin::engine::Place;
 use bobbin::engine::feed::{FeedOf, FeedStart, Then};
 use bobbin::host::Filter;
-use bobbin::request::{Query, Reply, Route, Served, Target, ThreadRequest, ThreadRoute};
+use bobbin::request::{Matched, Query, Reply, Route, Served, Target, ThreadRequest, ThreadRoute};
 use bytes::Bytes;
 use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
@@ -255,7 +255,7 @@ impl Sim {
     /// One request to an endpoint, once.
     pub async fn reach(&self, ask: Ask) -> Result<Answered, Lost> {
         let target = Target::of(&format!("https://host/api/threads/{}{}", self.member.id, ask.path));
-        let Ok(Route::Thread(_, route)) = Route::of(ask.method, &target) else {
+        let Ok(Matched { route: Route::Stream(_, route), .. }) = Route::of(ask.method, &target) else {
             panic!("{} {} is no route", ask.method, ask.path);
         };
         let sent = Sent {

@@ -1,4 +1,4 @@
-// Rules for every route in crates/protocols/src/request/table.rs: no route accepts unknown fields, and a thread of someone else gets the
+// Rules for every route of the API: no route accepts unknown fields, and a thread of someone else gets the
 // same response, byte for byte, as one that does not exist.
 
 import assert from "node:assert/strict";
@@ -26,11 +26,18 @@ bobbin.agent("plain", () => say("hello"));
 bobbin.nativeEndpoint("glance", "summary");
 bobbin.nativeEndpoint("glance.put", "summary");
 
-/** @type {[string, string][]} */
-const table = [...readFileSync(new URL("../../crates/protocols/src/request/table.rs", import.meta.url), "utf8").matchAll(/^ {4}\("([A-Z]+)", "(\/[^"]*)"\),$/gm)].map(
-  ([, method = "", path = ""]) => [method, path],
-);
-assert.ok(table.length >= 51, "the table of routes was read");
+/** @type {{ paths: Record<string, Record<string, unknown>> }} */
+const { paths } = JSON.parse(readFileSync(new URL("../../schemas/openapi.json", import.meta.url), "utf8"));
+/**
+ * Methods and paths, with `:thread` for the thread's id and `:item` for other names.
+ *
+ * @type {[string, string][]}
+ */
+const table = Object.entries(paths).flatMap(([path, operations]) => {
+  const pattern = path.replace("/threads/{threadId}", "/threads/:thread").replace("{index}", "0").replaceAll(/\{\w+\}/g, ":item");
+  return Object.keys(operations).map((method) => /** @type {[string, string]} */ ([method.toUpperCase(), pattern]));
+});
+assert.ok(table.length >= 100, "the description of the API was read");
 
 /** Returns whether the route's body is a file's content, not JSON. @param {string} method @param {string} path */
 const takesBytes = (method, path) => method === "PUT" && /\/(fs|uploads)\//.test(path);

@@ -9,7 +9,7 @@ use bobbin::access::oauth::OAuth;
 use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope, Via, dev_guard};
 use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
 use bobbin::request::surfaces::Surfaces;
-use bobbin::request::{BodyRule, Query, Route, ThreadRequest, ThreadRoute, cors, fields, thread_id};
+use bobbin::request::{BodyRule, Query, Route, StreamRoute, ThreadRequest, ThreadRoute, cors, fields, thread_id};
 use bobbin::{Code, Error, Result};
 use serde_json::Value;
 use wasm_bindgen::prelude::*;
@@ -134,7 +134,7 @@ fn log_refused(origin: &str, error: &Error) {
 /// The caller of the request.
 pub(crate) fn authenticate(config: &Config, head: &Head, query: &Query, route: &Route) -> Result<Caller> {
     let access = config.access.as_ref().map_err(Clone::clone)?;
-    if let (Route::Thread(thread, ThreadRoute::GetFile(path) | ThreadRoute::HeadFile(path)), None) =
+    if let (Route::Stream(thread, StreamRoute::GetFile(path) | StreamRoute::HeadFile(path)), None) =
         (route, &head.authorization)
         && let (Some(expires), Some(signature)) = (query.get(EXPIRES), query.get(SIGNATURE))
     {
@@ -142,7 +142,7 @@ pub(crate) fn authenticate(config: &Config, head: &Head, query: &Query, route: &
         return access.of_file_link(thread, path, link, now_us());
     }
     // Only on routes where a browser cannot set a header, because addresses end up in logs.
-    let in_query = matches!(route, Route::Thread(_, ThreadRoute::Stream | ThreadRoute::Events));
+    let in_query = matches!(route, Route::Follow(..));
     let credential = match (&head.authorization, query.get("token").filter(|_| in_query)) {
         (Some(header), _) => Credential::Header(header),
         (None, Some(token)) => Credential::Query(token),

@@ -3,56 +3,41 @@
 //!
 //! # Layout
 //!
-//! * [`fetch`]: every request. `router` matches and answers it, `protocols` dispatches the protocols of other
-//!   systems, `auth` authenticates. `create`, `every_owner` and `events`: routes with several calls to
+//! * [`fetch`]: every request. `router` matches and answers it, `auth` authenticates. `create`, `every_owner` and `events`: routes with several calls to
 //!   objects.
 //! * [`objects`]: threads, directories and shared memories, for the shim's classes. `host`, `sql`, `fetch`,
 //!   `sockets`, `clock` (timers): their platform. `remote`: calls between the Worker and objects; `upgrade`:
 //!   the call for a socket. `streamed`: requests and responses with streamed bodies. `bucket`: content in a
 //!   bucket. `sandbox`: code that runs in the isolate Worker.
-//! * Protocols: `chat`: the AI SDK; `ag_ui`: AG-UI; `openai`, `responses`, `following`, `conversations`,
-//!   `conversation_routes`: OpenAI; `mcp`, `mcp_calls`, `mcp_offered`: MCP; `talk`, `encoder`: shared code.
+//! * `protocols`: the protocols of other systems, a folder each: `ai_sdk`, `openai`, `ag_ui`, `mcp_server`.
 //! * `answer`: responses. `bindings`: the platform's JavaScript objects. `lifecycle`: the wasm instance.
 //! * `platform` (a feature): the Worker's bindings, for an application's own Rust.
 //!
 //! A crate of your own may depend on this one, register native tools, and be built in its place.
 #![cfg(target_arch = "wasm32")]
 
-mod ag_ui;
 mod answer;
 mod auth;
 mod bindings;
 mod bucket;
-mod chat;
 mod clock;
-mod conversation_routes;
-mod conversations;
 mod create;
-mod encoder;
 mod events;
 mod every_owner;
 mod fetch;
-mod following;
 mod host;
 pub mod lifecycle;
-mod mcp;
-mod mcp_calls;
-mod mcp_offered;
 pub mod objects;
-mod openai;
-mod openai_revised;
 #[cfg(feature = "platform")]
 mod platform;
 mod protocols;
 mod remote;
-mod responses;
 mod router;
 mod sandbox;
 mod sign_in;
 mod sockets;
 mod sql;
 mod streamed;
-mod talk;
 mod upgrade;
 
 use std::panic::AssertUnwindSafe;

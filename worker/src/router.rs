@@ -13,7 +13,7 @@ use bobbin::request::every_owner::{EVERY_OWNER, EveryOwner, Listing};
 use bobbin::request::memory::object_name;
 use bobbin::request::target::below_thread;
 use bobbin::request::{
-    BodyRule, EnvOf, FINGERPRINT, McpRoute, MemoryAsk, MemoryCall, MemoryRoute, Query, Route, Target,
+    BodyRule, EnvOf, FINGERPRINT, Follow, Matched, McpRoute, MemoryAsk, MemoryCall, MemoryRoute, Query, Route, StreamRoute, Target,
     ThreadRequest, ThreadRoute, agents, cors, endpoints, fields, route::no_route, thread_id,
 };
 use bobbin::{Code, Error, Result};
@@ -24,9 +24,9 @@ use crate::auth::{self, Config};
 use crate::bindings::{Env, Head, IncomingRequest, thrown};
 use crate::create;
 use crate::events::{self, EventsRequest};
-use crate::mcp_client;
+use crate::protocols::mcp_server;
 use crate::objects::{COUNTERS, catalog};
-use crate::openai;
+use crate::protocols::openai;
 use crate::remote::{self, Answer, Relayed};
 use crate::{streamed, upgrade};
 
@@ -87,7 +87,7 @@ pub(crate) async fn answer(
             };
             if incoming.target.path == "/mcp" {
                 let error = answer::without_details_of(error, config.dev);
-                let told = mcp::of_error(
+                let told = mcp_server::of_error(
                     &error,
                     incoming.origin.as_deref(),
                     allow.as_deref(),
@@ -109,7 +109,7 @@ impl Incoming<'_> {
     /// The methods of the path, including those of endpoints.
     fn allowed(&self) -> String {
         let leads = |method: &&str| match Route::of(method, &self.target) {
-            Ok(Route::Thread(_, ThreadRoute::Endpoint { path, .. })) => catalog(&self.catalog)
+            Ok(Matched { route: Route::Stream(_, StreamRoute::Endpoint { path, .. }), .. }) => catalog(&self.catalog)
                 .is_ok_and(|catalog| endpoints::methods(&catalog.endpoints, &path).contains(method)),
             route => route.is_ok(),
         };
@@ -118,27 +118,29 @@ impl Incoming<'_> {
     }
 
     async fn route(&self) -> Result<Response> {
-        let route = Route::of(&self.head.method, &self.target);
-        auth::guard(self.config, &self.head, route.as_ref().ok().map(BodyRule::of))?;
-        let route = route?;
-        if route == Route::Health {
-            return self.health();
-        }
-        if route == Route::Mcp(McpRoute::Metadata) {
-            self.target.query.check(route.parameters().unwrap_or_default())?;
-            return self.mcp_metadata();
-        }
-        if route == Route::SignedIn {
-            return self.signed_in().await;
-        }
-        if route == Route::ClientDocument {
-            self.target.query.check(route.parameters().unwrap_or_default())?;
-            let var = |name: &str| self.env.var(name);
-            return self.value(&servers::client_document(&var, origin_of(&self.head.url)));
-        }
-        if route == Route::Resume {
-            self.target.query.check(route.parameters().unwrap_or_default())?;
-            return self.resume(BodyRule::of(&route)).await;
+        let matched = Route::of(&self.head.method, &self.target);
+        auth::guard(self.config, &self.head, matched.as_ref().ok().map(|matched| matched.body))?;
+        let Matched { route, parameters, body: rule } = matched?;
+        let check_query = || parameters.map_or(Ok(()), |known| self.target.query.check(known));
+        // Routes without credentials.
+        match route {
+            Route::Health => return self.health(),
+            Route::Mcp(McpRoute::Metadata) => {
+                check_query()?;
+                return self.mcp_metadata();
+            }
+            // Whatever else an authorization server says is ignored.
+            Route::SignedIn => return self.signed_in().await,
+            Route::ClientDocument => {
+                check_query()?;
+                let var = |name: &str| self.env.var(name);
+                return self.value(&servers::client_document(&var, origin_of(&self.head.url)));
+            }
+            Route::Resume => {
+                check_query()?;
+                return self.resume(rule).await;
+            }
+            _ => {}
         }
         let caller = match route {
             Route::Mcp(_) => {
@@ -147,16 +149,11 @@ impl Incoming<'_> {
             }
             _ => auth::authenticate(self.config, &self.head, &self.target.query, &route)?,
         };
-        if let Some(known) = route.parameters() {
-            self.target.query.check(known)?;
-        }
-        let rule = BodyRule::of(&route);
+        check_query()?;
         match route {
-            // Routes without credentials were answered before.
-            Route::SignedIn | Route::ClientDocument => Err(no_route()),
-            Route::Health => self.health(),
+            // Answered above.
+            Route::Health | Route::SignedIn | Route::ClientDocument | Route::Resume => Err(no_route()),
             Route::Mcp(of) => self.mcp(caller, of, rule).await,
-            Route::Resume => self.resume(rule).await,
             Route::ListWaits => self.waits(&caller).await,
             Route::Agents => {
                 caller.may(&Action::Catalog, None)?;
@@ -213,6 +210,14 @@ impl Incoming<'_> {
             Route::Thread(named, route) => {
                 let id = thread_id::named(&named, caller.owner()).ok_or_else(no_thread)?;
                 self.thread(caller, id, route, rule).await
+            }
+            Route::Stream(named, route) => {
+                let id = thread_id::named(&named, caller.owner()).ok_or_else(no_thread)?;
+                self.streamed(caller, id, route).await
+            }
+            Route::Follow(named, follow) => {
+                let id = thread_id::named(&named, caller.owner()).ok_or_else(no_thread)?;
+                self.follow(caller, &id, follow).await
             }
         }
     }
@@ -318,19 +323,8 @@ impl Incoming<'_> {
         rule: BodyRule,
     ) -> Result<Response> {
         let query = self.target.query.clone();
-        if matches!(route, ThreadRoute::Stream | ThreadRoute::Events) {
-            let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
-            let wanted = EventsRequest { thread: &id, caller, query: &query, origin: self.origin.as_deref() };
-            return match route {
-                ThreadRoute::Stream => events::stream(&threads, &self.head, wanted).await,
-                _ => events::events(&threads, &self.head, &self.ctx, wanted).await,
-            };
-        }
         if self.config.dev && route == ThreadRoute::Diagnostics && query.get("counters").is_some() {
             return self.answer(&self.counters(&id).await?);
-        }
-        if route.is_streamed() {
-            return self.streamed(caller, id, route).await;
         }
         let body = self.checked(rule)?;
         let reads = route.reads();
@@ -369,12 +363,23 @@ impl Incoming<'_> {
         self.answer(&answer?)
     }
 
+    /// Opens a connection that follows the thread.
+    async fn follow(&self, caller: Caller, id: &str, follow: Follow) -> Result<Response> {
+        let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
+        let query = &self.target.query;
+        let wanted = EventsRequest { thread: id, caller, query, origin: self.origin.as_deref() };
+        match follow {
+            Follow::Socket => events::stream(&threads, &self.head, wanted).await,
+            Follow::Events => events::events(&threads, &self.head, &self.ctx, wanted).await,
+        }
+    }
+
     /// Forwards the request with its body as a stream, and returns the object's response.
-    async fn streamed(&self, caller: Caller, id: String, route: ThreadRoute) -> Result<Response> {
+    async fn streamed(&self, caller: Caller, id: String, route: StreamRoute) -> Result<Response> {
         let failed = |error: JsValue| Error::internal(thrown(&error));
         let mut headers = self.request.headers_of(route.headers()).map_err(failed)?;
         headers.retain(|(name, _)| endpoints::tells_header(name));
-        if matches!(route, ThreadRoute::Endpoint { .. }) {
+        if matches!(route, StreamRoute::Endpoint { .. }) {
             headers.push((endpoints::ADDRESS.to_owned(), below_thread(&self.head.url)));
         }
         let reads = route.reads();

@@ -1,6 +1,7 @@
 //! The description of one API request.
 
 use bobbin_definitions::error::Code;
+use bobbin_protocols::request::table;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 /// The schema of a type.
@@ -54,6 +55,8 @@ pub(super) struct Answer {
 pub(super) struct Operation {
     pub(super) method: &'static str,
     pub(super) path: &'static str,
+    /// The names of its query parameters.
+    pub(super) parameters: &'static [&'static str],
     pub(super) id: &'static str,
     pub(super) tag: &'static str,
     pub(super) scope: Scope,
@@ -70,15 +73,15 @@ pub(super) struct Operation {
 impl Operation {
     /// `line`: the method, and the path with `{names}`.
     pub(super) fn new(
-        line: &'static str,
         id: &'static str,
         scope: Scope,
         summary: &'static str,
     ) -> Operation {
-        let (method, path) = line.split_once(' ').unwrap_or(("GET", line));
+        let Some(row) = table::all().find(|row| row.id == id) else { panic!("there is no route `{id}`") };
         Operation {
-            method,
-            path,
+            method: row.method,
+            path: row.path,
+            parameters: row.parameters,
             id,
             tag: "",
             scope,

@@ -2,7 +2,6 @@
 //! describes them.
 
 use bobbin_definitions::limits::PAGE_MAX;
-use bobbin_protocols::request::{Route, Target};
 use serde_json::{Value, json};
 
 use crate::operation::Operation;
@@ -21,7 +20,7 @@ pub(super) fn of(operation: &Operation) -> Vec<Value> {
         all.push(parameter);
     }
     // Skip the bracketed alias of a list's name: client generators would make one variable of both.
-    for name in queries(operation).iter().copied().filter(|name| !name.ends_with("[]")) {
+    for name in operation.parameters.iter().copied().filter(|name| !name.ends_with("[]")) {
         let mut parameter = json!({ "name": name, "in": "query", "schema": query(operation.id, name) });
         if matches!((operation.id, name), ("deleteValue", "key")) {
             parameter["required"] = true.into();
@@ -52,24 +51,6 @@ fn told(name: &str) -> Option<&'static str> {
         "index" => "The chunk's place, from 0.",
         _ => return None,
     })
-}
-
-/// The parameter names that the runtime accepts for this request.
-pub(super) fn queries(operation: &Operation) -> &'static [&'static str] {
-    match route(operation.method, operation.path) {
-        Some(Route::Thread(_, of)) => of.parameters().unwrap_or_default(),
-        Some(other) => other.parameters().unwrap_or_default(),
-        None => &[],
-    }
-}
-
-/// The route of this kind of request.
-pub(super) fn route(method: &str, path: &str) -> Option<Route> {
-    let sample: Vec<&str> = path
-        .split('/')
-        .map(|part| if part == "{index}" { "0" } else { part.trim_matches(['{', '}']) })
-        .collect();
-    Route::of(method, &Target::of(&format!("https://host{}", sample.join("/")))).ok()
 }
 
 /// The page size of a list.

@@ -15,7 +15,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::http::Body;
 use crate::request::endpoints::{ADDRESS, Matched, find, tells_header};
 use crate::request::route::{no_route, not_allowed};
-use crate::request::{Served, ThreadRequest};
+use crate::request::{Served, StreamRoute, ThreadRequest};
 use crate::sdk::scope::{Entered, Origin, Scope};
 use crate::store::log::Event;
 use crate::trace::{TRACEPARENT, TRACESTATE, Trace};
@@ -42,7 +42,7 @@ impl Api<'_> {
     /// Serves a request with the endpoint of its path.
     pub(crate) async fn serve_endpoint(
         &self,
-        request: &ThreadRequest,
+        request: &ThreadRequest<StreamRoute>,
         method: Method,
         path: &[String],
         body: Body,
@@ -197,7 +197,7 @@ fn other_methods(method: Method, path: &[String], mut methods: Vec<&'static str>
 }
 
 /// The whole body.
-async fn whole(request: &ThreadRequest, mut body: Body) -> Result<Bytes> {
+async fn whole(request: &ThreadRequest<StreamRoute>, mut body: Body) -> Result<Bytes> {
     let too_large = || {
         let limit = limits::ENDPOINT_REQUEST_BYTES;
         Error::new(

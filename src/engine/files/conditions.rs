@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Code, Error, Result};
-use crate::request::ThreadRequest;
+use crate::request::{StreamRoute, ThreadRequest};
 
 /// `If-Match` and `If-None-Match`.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +14,7 @@ pub(crate) struct Conditions {
 
 impl Conditions {
     /// Parses the conditions of a request.
-    pub(crate) fn of(request: &ThreadRequest) -> Conditions {
+    pub(crate) fn of(request: &ThreadRequest<StreamRoute>) -> Conditions {
         let header = |name| request.header(name).map(str::to_owned);
         Conditions { if_match: header("if-match"), if_none_match: header("if-none-match") }
     }
@@ -79,7 +79,7 @@ pub(crate) enum Portion {
 
 impl Portion {
     /// Parses `Range` and `If-Range`. For several ranges the whole is served, which RFC 9110 allows.
-    pub(crate) fn of(request: &ThreadRequest, etag: &str, size: u64) -> Portion {
+    pub(crate) fn of(request: &ThreadRequest<StreamRoute>, etag: &str, size: u64) -> Portion {
         let Some(range) = request.header("range") else { return Portion::Whole };
         // A date is not a strong validator here: two changes may fall into one second.
         if request.header("if-range").is_some_and(|tag| tag.trim() != etag) {

@@ -127,10 +127,7 @@ impl History<'_> {
     ///
     /// # Errors
     /// `overloaded` while it is in progress, `conflict` if it has failed.
-    pub(crate) async fn copied_first(&self, route: &ThreadRoute) -> Result<()> {
-        if matches!(route, ThreadRoute::Get | ThreadRoute::Delete) {
-            return Ok(());
-        }
+    pub(crate) async fn copied_first(&self) -> Result<()> {
         let until = self.host.now_us() + limits::FORK_WAIT_US;
         loop {
             match self.must_be_copied() {

@@ -15,7 +15,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::request::between::to_thread;
-use crate::request::{ThreadRequest, ThreadRoute};
+use crate::request::{StreamRoute, ThreadRequest, ThreadRoute};
 use crate::store::changed::Changed;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::FileOptions;
@@ -162,7 +162,7 @@ impl History<'_> {
         if file.directory {
             return self.files().mkdir(&path, &Conditions::default()).map(drop);
         }
-        let mut request = to_thread(&fork.thread, ThreadRoute::GetFile(file.path.clone()));
+        let mut request = to_thread(&fork.thread, StreamRoute::GetFile(file.path.clone()));
         request.life = Some(fork.life);
         request.headers.push(("if-match".to_owned(), file.etag.clone()));
         let lost = |error: crate::host::http::FetchError| {

@@ -7,7 +7,7 @@ use crate::engine::handle::Open;
 use crate::error::{Code, Error, Result};
 use crate::host::http::Response;
 use crate::json;
-use crate::request::{ThreadRequest, ThreadRoute};
+use crate::request::{StreamRoute, ThreadRequest, ThreadRoute};
 use crate::sdk::NewMessage;
 use crate::sdk::family::{FamilyApi, Subagent, attached};
 use crate::store::children as registry;
@@ -67,7 +67,7 @@ impl FamilyApi for Open {
         })
     }
 
-    fn ask_stream(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Response>> {
+    fn ask_stream(&self, request: ThreadRequest<StreamRoute>) -> LocalBoxFuture<'static, Result<Response>> {
         let thread = self.thread.clone();
         Box::pin(async move {
             let answer = thread.subagents().ask_streamed(&request).await;

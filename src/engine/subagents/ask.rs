@@ -10,12 +10,12 @@ use crate::host::Sibling;
 use crate::host::http::{FetchError, Response};
 use crate::limits;
 use crate::request::between::error_of;
-use crate::request::{Reply, ThreadRequest, thread_id};
+use crate::request::{Reply, StreamRoute, ThreadRequest, thread_id};
 
 impl Subagents<'_> {
     /// Adds the family's generation to a request, so that it reaches the intended thread and not a later
     /// thread with the same key.
-    pub(crate) fn aimed(&self, request: ThreadRequest) -> Result<ThreadRequest> {
+    pub(crate) fn aimed<R>(&self, request: ThreadRequest<R>) -> Result<ThreadRequest<R>> {
         if request.life.is_some() || !thread_id::is_of_key(&request.thread_id) {
             return Ok(request);
         }
@@ -52,7 +52,7 @@ impl Subagents<'_> {
     ///
     /// # Errors
     /// The other thread failed before it responded.
-    pub(crate) async fn ask_streamed(&self, request: &ThreadRequest) -> Result<Response, FetchError> {
+    pub(crate) async fn ask_streamed(&self, request: &ThreadRequest<StreamRoute>) -> Result<Response, FetchError> {
         let failed = |error: Error| FetchError(error.into_message());
         let request = self.aimed(request.clone()).map_err(failed)?;
         let call = request.to_json().map_err(failed)?;

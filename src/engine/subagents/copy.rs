@@ -13,7 +13,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::host::http::{Body, FetchError, Response};
 use crate::limits;
-use crate::request::ThreadRoute;
+use crate::request::StreamRoute;
 use crate::request::between::{error_of, to_thread};
 use crate::store::attachment::AttachmentRef;
 use crate::store::state::State;
@@ -137,7 +137,7 @@ impl Subagents<'_> {
             return Ok(Pulled::Missing(format!("{path} is a directory.")));
         };
         // Request the version from the look-up. A newer version gives 412.
-        let mut request = to_thread(from, ThreadRoute::GetFile(path.to_owned()));
+        let mut request = to_thread(from, StreamRoute::GetFile(path.to_owned()));
         request.headers.push(("if-match".to_owned(), etag.clone()));
         let answer = self.ask_streamed(&request).await.map_err(|error| lost(path, &error))?;
         match answer.status {
@@ -157,7 +157,7 @@ impl Subagents<'_> {
 
     /// Returns the file at a path of another thread, or the reason why there is none.
     async fn look_at(&self, from: &str, path: &str) -> Result<Result<Foreign, String>> {
-        let mut request = to_thread(from, ThreadRoute::GetFile(path.to_owned()));
+        let mut request = to_thread(from, StreamRoute::GetFile(path.to_owned()));
         request.query.0.push(("stat".to_owned(), "1".to_owned()));
         let answer = self.ask_streamed(&request).await.map_err(|error| lost(path, &error))?;
         if answer.status != 200 {

@@ -15,6 +15,7 @@ use crate::engine::subagents::shown::listed;
 use crate::engine::subagents::values::env_required;
 use crate::engine::subagents::workers::lead;
 use crate::engine::told::Told;
+use crate::engine::tool_run::ToolRun;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -98,12 +99,10 @@ impl Subagents<'_> {
     /// flow that goes on finds the result on the receipt.
     pub(crate) async fn call_child(
         &self,
-        scope: &Scope,
-        definitions: &Definitions<'_>,
-        reply: &Shared,
-        call: &Call,
+        run: ToolRun<'_>,
         wanted: Result<SubagentCall<'_>, ToolResult>,
     ) -> Result<CallOutcome> {
+        let ToolRun { scope, definitions, reply, call, .. } = run;
         if scope.entered == Entered::Again
             && let Some(stored) = self.read(|_, sql| receipts::find(sql, call.seq))?
             && stored.kind == Kind::Subagent

@@ -18,6 +18,7 @@ use crate::engine::features::Subprompts;
 use crate::engine::model_call::{Answer, Called, broke_off};
 use crate::engine::step::reply_row;
 use crate::engine::stop::Cap;
+use crate::engine::tool_run::ToolRun;
 use crate::engine::tool_result::result_row;
 use crate::error::Result;
 use crate::host::Sql;
@@ -97,7 +98,14 @@ impl Subprompts<'_> {
                 Some(row) => row,
                 None => {
                     let earlier = self.hooks().earlier_receipt(scope.entered, &call)?;
-                    let mut done = self.call(&scope, &definitions, &reply, &call, earlier).await?;
+                    let run = ToolRun {
+                        thread: self,
+                        scope: &scope,
+                        definitions: &definitions,
+                        reply: &reply,
+                        call: &call,
+                    };
+                    let mut done = run.outcome(earlier).await?;
                     let files = done.take_files(&call.call.name);
                     let row = result_row(&reply, &call, &done, self.host.now_us());
                     self.store_result(&reply, &call, &done, row, &files)?

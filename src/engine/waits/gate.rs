@@ -10,6 +10,7 @@ use crate::definitions::{Callable, Tool};
 use crate::engine::call::{Begun, Call, CallOutcome, Work, arguments};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Waits;
+use crate::engine::tool_run::ToolRun;
 use crate::engine::waits::NewWait;
 use crate::engine::waits::digest::digest;
 use crate::engine::waits::question::{Approved, Question};
@@ -17,12 +18,10 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
-use crate::sdk::scope::Scope;
-use crate::store::messages::Shared;
 use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptState};
 use crate::store::runs::Parking;
 use crate::store::state::State;
-use crate::store::waits::{AskedCall, Wait, WaitKind, WaitState};
+use crate::store::waits::{Asked, AskedCall, Decision, Wait, WaitKind, WaitState};
 use crate::store::{receipts, waits};
 
 /// The outcome of the questions about a call.
@@ -53,7 +52,7 @@ pub(crate) struct Approval {
 }
 
 /// The outcome for a call whose decision is void.
-enum Anew {
+enum Reapproval {
     Asked(Box<Wait>),
     /// It may not be asked again; this is the result for the model.
     Refused(Box<ToolResult>),
@@ -61,92 +60,102 @@ enum Anew {
     Passes,
 }
 
-/// The context of a call.
-#[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
-    pub(crate) scope: &'a Scope,
-    pub(crate) definitions: &'a Definitions<'a>,
-    pub(crate) reply: &'a Shared,
+/// Where a call stands whose tool may need a decision.
+enum Standing {
+    /// It has not begun, and nothing was asked about it.
+    New,
+    /// It has begun, without a question or with all of them answered.
+    Begun,
+    /// It waits for a decision.
+    Waits,
+    /// It does not run: its result was supplied by a person, by a client, or by its server.
+    Ended(Box<CallOutcome>),
+    /// It was approved. `begins`: it has not run since.
+    Approved { wait: Box<Wait>, decision: Box<Decision>, begins: bool },
 }
 
 impl Waits<'_> {
     /// Lets a call pass, ends it, or parks the run until there is a decision. When it parks it never returns.
     pub(crate) async fn gate(
         &self,
-        place: Place<'_>,
+        run: ToolRun<'_>,
         work: Work<'_>,
-        call: &Call,
         args: Value,
         earlier: Option<&Receipt>,
     ) -> Result<Gate> {
         let Work::Tool(tool) = work else { return Ok(passes(args)) };
-        let at_server = earlier.is_some_and(|earlier| earlier.data.mcp.is_some());
-        if let Some(earlier) = earlier.filter(|_| at_server)
-            && let Some(ended) = self.gate_at_server(earlier).await?
-        {
-            return Ok(ended);
-        }
-        let waited = match earlier {
-            Some(earlier) => self.read(|state, sql| match state.meta.wait_next {
-                1 => Ok(None),
-                _ => waits::of_receipt(sql, earlier.id),
-            })?,
-            None => None,
-        };
-        let Some(wait) = waited else {
-            return match earlier {
-                // The call started before and had no question.
-                Some(_) => Ok(passes(args)),
-                None => self.first_question(place, tool, call, args).await,
-            };
-        };
-        // For a call that began at its server, earlier questions are decided.
-        let waiting = earlier.is_some_and(|earlier| earlier.state == ReceiptState::Waiting) && !at_server;
-        match earlier.and_then(|earlier| earlier.result.clone()).filter(|_| waiting) {
-            Some(result) => {
-                let approval = self.read(|state, _| Ok(approval_by(&wait, &state.meta.stem)))?;
-                return Ok(Gate::Ends(Box::new(CallOutcome { approval, ..CallOutcome::answered(result) })));
+        match self.standing(earlier)? {
+            Standing::New => self.first_question(run, tool, args).await,
+            Standing::Begun => Ok(passes(args)),
+            Standing::Waits => self.park_behind().await,
+            Standing::Ended(outcome) => Ok(Gate::Ends(outcome)),
+            // A call that was running before a crash was checked when it began.
+            Standing::Approved { wait, begins: true, .. }
+                if wait.digest.as_deref() != Some(&*digest(tool, &args)?) =>
+            {
+                self.ask_again(run, tool, &args, wait.id).await
             }
-            None if wait.state == WaitState::Open => return self.park_behind().await,
-            None => {}
+            Standing::Approved { wait, decision, begins } => {
+                let changed = decision.args;
+                let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
+                let passed = Passed {
+                    args: with_changes(args, changed.as_ref()),
+                    approval: Some(Approval { shown: shown(&wait, &thread), changed, again: wait.asked.again }),
+                };
+                if begins && wait.asked.call.is_some() && !wait.asked.again {
+                    return self.next_question(run, tool, passed).await;
+                }
+                Ok(Gate::Passes(Box::new(passed)))
+            }
         }
-        let approved = wait.decision.as_ref().filter(|_| wait.kind == WaitKind::Approval);
-        let Some(decision) = approved else {
-            return if waiting { self.park_behind().await } else { Ok(passes(args)) };
-        };
-        // A call that was running before a crash was checked when it began.
-        if waiting && wait.digest.as_deref() != Some(&*digest(tool, &args)?) {
-            return self.ask_anew(place, tool, call, &args, wait.id).await;
-        }
-        let changed = decision.args.clone();
-        let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
-        let passed = Passed {
-            args: with_changes(args, changed.as_ref()),
-            approval: Some(Approval { shown: shown(&wait, &thread), changed, again: wait.asked.again }),
-        };
-        if waiting && wait.asked.call.is_some() && !wait.asked.again {
-            return self.next_question(place, tool, call, passed).await;
-        }
-        Ok(Gate::Passes(Box::new(passed)))
     }
 
-    /// Handles a call that has begun at its MCP server and waits. Returns its end if it has ended, and parks
-    /// while people have not answered.
-    async fn gate_at_server(&self, earlier: &Receipt) -> Result<Option<Gate>> {
+    /// Where a call stands, by its receipt and its wait.
+    fn standing(&self, earlier: Option<&Receipt>) -> Result<Standing> {
+        let Some(earlier) = earlier else { return Ok(Standing::New) };
+        let at_server = earlier.data.mcp.is_some();
+        if at_server && let Some(standing) = self.standing_at_server(earlier)? {
+            return Ok(standing);
+        }
+        let wait = self.read(|state, sql| match state.meta.wait_next {
+            1 => Ok(None),
+            _ => waits::of_receipt(sql, earlier.id),
+        })?;
+        let Some(wait) = wait else { return Ok(Standing::Begun) };
+        // For a call that began at its server, earlier questions are decided.
+        let begins = earlier.state == ReceiptState::Waiting && !at_server;
+        match earlier.result.clone().filter(|_| begins) {
+            Some(result) => {
+                let approval = self.read(|state, _| Ok(approval_by(&wait, &state.meta.stem)))?;
+                return Ok(Standing::Ended(Box::new(CallOutcome { approval, ..CallOutcome::answered(result) })));
+            }
+            None if wait.state == WaitState::Open => return Ok(Standing::Waits),
+            None => {}
+        }
+        let approved = wait.decision.clone().filter(|_| wait.kind == WaitKind::Approval);
+        Ok(match approved {
+            Some(decision) => {
+                Standing::Approved { wait: Box::new(wait), decision: Box::new(decision), begins }
+            }
+            None if begins => Standing::Waits,
+            None => Standing::Begun,
+        })
+    }
+
+    /// Where a call stands that has begun at its MCP server and waits; `None` if it does not wait there.
+    fn standing_at_server(&self, earlier: &Receipt) -> Result<Option<Standing>> {
         if earlier.state != ReceiptState::Waiting {
             return Ok(None);
         }
         if let Some(result) = earlier.result.clone() {
             let approval = self.approval_of(earlier.id)?;
             self.close_waits_of_call(earlier.id, WaitState::Cancelled)?;
-            return Ok(Some(Gate::Ends(Box::new(CallOutcome { approval, ..CallOutcome::ran(result) }))));
+            return Ok(Some(Standing::Ended(Box::new(CallOutcome { approval, ..CallOutcome::ran(result) }))));
         }
         // Waits for a task are not decided by people; the server is polled.
         let of_call = |wait: &Wait| wait.receipt == Some(earlier.id) && wait.kind != WaitKind::Task;
-        if self.read(|_, sql| Ok(waits::open(sql)?.iter().any(of_call)))? {
-            return self.park_behind().await;
-        }
-        Ok(None)
+        let waits = self.read(|_, sql| Ok(waits::open(sql)?.iter().any(of_call)))?;
+        Ok(waits.then_some(Standing::Waits))
     }
 
     /// Closes the open waits of a call that has ended.
@@ -172,19 +181,20 @@ impl Waits<'_> {
     }
 
     /// Opens the first wait of a call, together with those of later calls in the reply.
-    async fn first_question(&self, place: Place<'_>, tool: &Tool, call: &Call, args: Value) -> Result<Gate> {
+    async fn first_question(&self, run: ToolRun<'_>, tool: &Tool, args: Value) -> Result<Gate> {
+        let call = run.call;
         let about = |state: &State, sql: &dyn Sql, tool: &Tool, call: &Call, args: &Value| {
-            self.question(state, sql, place.definitions, tool, asked_call(tool, call, args), Approved::No)
+            self.question(state, sql, run.definitions, tool, asked_call(tool, call, args), Approved::No)
         };
         let first = self.read(|state, sql| about(state, sql, tool, call, &args))?;
         match first {
             None => return Ok(passes(args)),
             Some(Question::Forbidden) => return Ok(ends(forbidden(tool))),
-            Some(_) if place.scope.parking == Parking::Impossible => return Ok(ends(would_wait(&tool.name))),
+            Some(_) if run.scope.parking == Parking::Impossible => return Ok(ends(would_wait(&tool.name))),
             Some(Question::TooLarge) => return Ok(ends(too_large(tool))),
             Some(Question::Asked { .. }) => {}
         }
-        let behind = (call.index + 1..place.reply.calls.len()).filter_map(|index| self.tool_at(place, index));
+        let behind = (call.index + 1..run.reply.calls.len()).filter_map(|index| self.tool_at(run, index));
         let behind: Vec<_> = behind.collect();
         let opened = self.transition(|state, sql| {
             let mut opened = Vec::new();
@@ -193,15 +203,8 @@ impl Waits<'_> {
                 if let Some(Question::Asked { kind, asked, lasts_us }) =
                     about(state, sql, tool, &call, &args)?
                 {
-                    self.waiting_receipt(sql, place, tool, &call)?;
-                    let new = NewWait {
-                        kind,
-                        receipt: call.seq,
-                        batch: place.reply.seq,
-                        digest: digest(tool, &args)?,
-                        asked: *asked,
-                        lasts_us,
-                    };
+                    self.waiting_receipt(sql, run, tool, &call)?;
+                    let new = wait_of(run, &call, tool, &args, (kind, *asked, lasts_us))?;
                     opened.push(self.open_wait(state, sql, new)?);
                 }
             }
@@ -214,24 +217,16 @@ impl Waits<'_> {
     /// Handles an approved call that is itself a question, or runs at the client.
     async fn next_question(
         &self,
-        place: Place<'_>,
+        run: ToolRun<'_>,
         tool: &Tool,
-        call: &Call,
         passed: Passed,
     ) -> Result<Gate> {
-        let about = asked_call(tool, call, &passed.args);
+        let about = asked_call(tool, run.call, &passed.args);
         let next =
-            self.read(|state, sql| self.question(state, sql, place.definitions, tool, about, Approved::Yes))?;
+            self.read(|state, sql| self.question(state, sql, run.definitions, tool, about, Approved::Yes))?;
         match next {
             Some(Question::Asked { kind, asked, lasts_us }) => {
-                let new = NewWait {
-                    kind,
-                    receipt: call.seq,
-                    batch: place.reply.seq,
-                    digest: digest(tool, &passed.args)?,
-                    asked: *asked,
-                    lasts_us,
-                };
+                let new = wait_of(run, run.call, tool, &passed.args, (kind, *asked, lasts_us))?;
                 let opened = self.transition(|state, sql| {
                     let opened = self.open_wait(state, sql, new)?;
                     self.park_run(state, sql)?;
@@ -245,40 +240,32 @@ impl Waits<'_> {
     }
 
     /// Voids a decision about a call that has changed since, and asks again.
-    async fn ask_anew(
+    async fn ask_again(
         &self,
-        place: Place<'_>,
+        run: ToolRun<'_>,
         tool: &Tool,
-        call: &Call,
         args: &Value,
         void: i64,
     ) -> Result<Gate> {
-        let about = asked_call(tool, call, args);
-        let anew = self.transition(|state, sql| {
+        let about = asked_call(tool, run.call, args);
+        let reapproval = self.transition(|state, sql| {
             waits::void(sql, void)?;
-            let question = self.question(state, sql, place.definitions, tool, about, Approved::No)?;
+            let question = self.question(state, sql, run.definitions, tool, about, Approved::No)?;
             let (kind, asked, lasts_us) = match question {
                 Some(Question::Asked { kind, asked, lasts_us }) => (kind, asked, lasts_us),
-                Some(Question::Forbidden) => return Ok(Anew::Refused(Box::new(forbidden(tool)))),
-                Some(Question::TooLarge) => return Ok(Anew::Refused(Box::new(too_large(tool)))),
-                None => return Ok(Anew::Passes),
+                Some(Question::Forbidden) => return Ok(Reapproval::Refused(Box::new(forbidden(tool)))),
+                Some(Question::TooLarge) => return Ok(Reapproval::Refused(Box::new(too_large(tool)))),
+                None => return Ok(Reapproval::Passes),
             };
-            let new = NewWait {
-                kind,
-                receipt: call.seq,
-                batch: place.reply.seq,
-                digest: digest(tool, args)?,
-                asked: *asked,
-                lasts_us,
-            };
+            let new = wait_of(run, run.call, tool, args, (kind, *asked, lasts_us))?;
             let opened = self.open_wait(state, sql, new)?;
             self.park_run(state, sql)?;
-            Ok(Anew::Asked(Box::new(opened)))
+            Ok(Reapproval::Asked(Box::new(opened)))
         })?;
-        match anew {
-            Anew::Asked(opened) => self.parked(&[*opened]).await,
-            Anew::Refused(result) => Ok(ends(*result)),
-            Anew::Passes => Ok(passes(args.clone())),
+        match reapproval {
+            Reapproval::Asked(opened) => self.parked(&[*opened]).await,
+            Reapproval::Refused(result) => Ok(ends(*result)),
+            Reapproval::Passes => Ok(passes(args.clone())),
         }
     }
 
@@ -286,29 +273,21 @@ impl Waits<'_> {
     /// not ask: with an error result where asking is forbidden.
     pub(crate) async fn ask_after(
         &self,
-        place: Place<'_>,
+        run: ToolRun<'_>,
         tool: &Tool,
-        call: &Call,
         args: &Value,
     ) -> Result<Option<ToolResult>> {
-        let question = self.asked_by_failure(place.definitions, tool, asked_call(tool, call, args))?;
+        let question = self.asked_by_failure(run.definitions, tool, asked_call(tool, run.call, args))?;
         let (kind, asked, lasts_us) = match question {
             Some(Question::Forbidden) => return Ok(Some(forbidden(tool))),
-            Some(_) if place.scope.parking == Parking::Impossible => return Ok(None),
+            Some(_) if run.scope.parking == Parking::Impossible => return Ok(None),
             Some(Question::Asked { kind, asked, lasts_us }) => (kind, asked, lasts_us),
             Some(Question::TooLarge) => return Ok(Some(too_large(tool))),
             None => return Ok(None),
         };
-        let new = NewWait {
-            kind,
-            receipt: call.seq,
-            batch: place.reply.seq,
-            digest: digest(tool, args)?,
-            asked: *asked,
-            lasts_us,
-        };
+        let new = wait_of(run, run.call, tool, args, (kind, *asked, lasts_us))?;
         let opened = self.transition(|state, sql| {
-            receipts::wait_again(sql, call.seq)?;
+            receipts::wait_again(sql, run.call.seq)?;
             let opened = self.open_wait(state, sql, new)?;
             self.park_run(state, sql)?;
             Ok(opened)
@@ -318,7 +297,7 @@ impl Waits<'_> {
 
     /// The outcome of a call with an earlier question. If a deployment made the call impossible, its open
     /// wait becomes void.
-    pub(crate) fn not_as_asked(&self, receipt: i64, outcome: CallOutcome) -> Result<CallOutcome> {
+    pub(crate) fn void_question(&self, receipt: i64, outcome: CallOutcome) -> Result<CallOutcome> {
         if !matches!(outcome.begun, Begun::Never { kind: Kind::Refused, .. }) {
             return Ok(outcome);
         }
@@ -366,20 +345,20 @@ impl Waits<'_> {
     }
 
     /// A call of the reply, if it is for a tool and valid.
-    fn tool_at<'a>(&'a self, place: Place<'_>, index: usize) -> Option<(Call, &'a Tool, Value)> {
-        let call = Call::of(place.reply, index)?;
+    fn tool_at<'a>(&'a self, run: ToolRun<'_>, index: usize) -> Option<(Call, &'a Tool, Value)> {
+        let call = Call::of(run.reply, index)?;
         let name = &call.call.name;
-        place.definitions.prompt.tool(name)?;
+        run.definitions.prompt.tool(name)?;
         let callable = self.catalog.callable(name)?;
         let Callable::Tool(tool) = callable else { return None };
         let args = arguments(callable, &call.call).ok()?;
         Some((call, tool, args))
     }
 
-    fn waiting_receipt(&self, sql: &dyn Sql, place: Place<'_>, tool: &Tool, call: &Call) -> Result<()> {
+    fn waiting_receipt(&self, sql: &dyn Sql, run: ToolRun<'_>, tool: &Tool, call: &Call) -> Result<()> {
         let now = self.host.now_us();
         let kind: Kind = Work::Tool(tool).kind();
-        let new = NewReceipt::started(call.seq, place.reply.seq, &call.call.id, &call.call.name, kind, now);
+        let new = NewReceipt::started(call.seq, run.reply.seq, &call.call.id, &call.call.name, kind, now);
         NewReceipt { state: ReceiptState::Waiting, runs: 0, ..new }.insert(sql)
     }
 }
@@ -390,6 +369,18 @@ fn passes(args: Value) -> Gate {
 
 fn ends(result: ToolResult) -> Gate {
     Gate::Ends(Box::new(CallOutcome::refused_with(result)))
+}
+
+/// The wait for the answer to a question about a call.
+fn wait_of(
+    run: ToolRun<'_>,
+    call: &Call,
+    tool: &Tool,
+    args: &Value,
+    (kind, asked, lasts_us): (WaitKind, Asked, Option<i64>),
+) -> Result<NewWait> {
+    let digest = digest(tool, args)?;
+    Ok(NewWait { kind, receipt: call.seq, batch: run.reply.seq, digest, asked, lasts_us })
 }
 
 pub(crate) fn asked_call(tool: &Tool, call: &Call, args: &Value) -> AskedCall {
@@ -421,17 +412,17 @@ fn with_changes(mut args: Value, changed: Option<&Value>) -> Value {
 
 impl Approval {
     /// Adds a note to the result of a call that ran with changed arguments.
-    pub(crate) fn told(&self, result: ToolResult) -> ToolResult {
+    pub(crate) fn annotate(&self, result: ToolResult) -> ToolResult {
         let Some(changed) = &self.changed else { return result };
-        let told = format!("[Approved with changes: {changed}]");
+        let note = format!("[Approved with changes: {changed}]");
         if !result.content.is_empty() {
-            let mut content = vec![json!({ "type": "text", "text": told })];
+            let mut content = vec![json!({ "type": "text", "text": note })];
             content.extend(result.content);
             return ToolResult { content, ..result };
         }
         match &result.error {
-            Some(error) => ToolResult { error: Some(format!("{told}\n{error}")), ..result },
-            None => ToolResult { result: Some(format!("{told}\n{}", result.text()).into()), ..result },
+            Some(error) => ToolResult { error: Some(format!("{note}\n{error}")), ..result },
+            None => ToolResult { result: Some(format!("{note}\n{}", result.text()).into()), ..result },
         }
     }
 }

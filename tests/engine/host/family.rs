@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use bobbin::host::http::{FetchError, Response};
-use bobbin::request::{Content, Served, ThreadRequest};
+use bobbin::request::{Content, Served, StreamRoute, ThreadRequest, ThreadRoute};
 use bobbin::{Code, Error, Result};
 use futures::{StreamExt, stream};
 
@@ -19,7 +19,10 @@ impl World {
     pub(super) async fn call(self: &Rc<Self>, from: &Member, to: &str, call: &str) -> Result<String> {
         let (head, body) = call.split_once('\n').unwrap_or((call, ""));
         match serde_json::from_str::<ThreadRequest>(head) {
-            Ok(request) => self.note(from, to, &request, body),
+            Ok(request) => {
+                let route = Some(request.route.clone());
+                self.note(from, to, &request, route, body);
+            }
             Err(error) => self.fail(format!("a call of {to} is none: {error}: {head}")),
         }
         self.call_memory(from, to, call).await
@@ -49,12 +52,9 @@ impl World {
         to: &str,
         call: String,
     ) -> Result<Response, FetchError> {
-        let request: ThreadRequest =
+        let request: ThreadRequest<StreamRoute> =
             serde_json::from_str(&call).map_err(|error| FetchError(format!("{call} is no call: {error}")))?;
-        self.note(from, to, &request, "");
-        if !request.route.is_streamed() {
-            self.fail(format!("{:?} is not answered with a stream", request.route));
-        }
+        self.note(from, to, &request, None, "");
         if !self.reaches(from, to) {
             return Err(FetchError("the thread cannot be reached".into()));
         }
@@ -77,7 +77,7 @@ impl World {
         Ok(Response { status, headers, body: body.boxed_local() })
     }
 
-    fn note(&self, from: &Member, to: &str, request: &ThreadRequest, body: &str) {
+    fn note<R>(&self, from: &Member, to: &str, request: &ThreadRequest<R>, route: Option<ThreadRoute>, body: &str) {
         if request.thread_id != to {
             self.fail(format!("{to} is called as {}", request.thread_id));
         }
@@ -85,7 +85,7 @@ impl World {
             at_us: self.now_us(),
             from: from.id.clone(),
             to: to.into(),
-            route: request.route.clone(),
+            route,
             body: body.into(),
         });
     }

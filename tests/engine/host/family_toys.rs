@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bobbin::Result;
 use bobbin::host::{Host as _, Object as _, Sibling};
-use bobbin::request::{Content, Reply, Served, ThreadRequest, ThreadRoute};
+use bobbin::request::{Content, Reply, Served, StreamRoute, ThreadRequest, ThreadRoute};
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::json;
@@ -22,7 +22,7 @@ pub(super) async fn answer(host: SimHost, text: String) -> Reply {
 }
 
 /// Eight pieces, slowly.
-pub(super) async fn serve(host: SimHost, request: ThreadRequest) -> Served {
+pub(super) async fn serve(host: SimHost, request: ThreadRequest<StreamRoute>) -> Served {
     host.sql().run(ADD, &[]).unwrap();
     let headers = vec![("content-length".to_owned(), "8".to_owned()), ("x".to_owned(), request.thread_id)];
     let pieces = futures::stream::iter(0..8).then(move |n: u8| {
@@ -38,7 +38,7 @@ pub(super) async fn serve(host: SimHost, request: ThreadRequest) -> Served {
 
 const OTHER: &str = "6f0c0000-0000-4000-8000-000000000002";
 
-fn request(route: ThreadRoute) -> ThreadRequest {
+fn request<R>(route: R) -> ThreadRequest<R> {
     ThreadRequest {
         thread_id: OTHER.into(),
         life: None,
@@ -62,7 +62,7 @@ async fn read(host: SimHost, wanted: usize) -> (Option<String>, Vec<u8>, bool) {
     let asked = host
         .sibling_stream(
             OTHER.into(),
-            serde_json::to_string(&request(ThreadRoute::GetFile("f".into()))).unwrap(),
+            serde_json::to_string(&request(StreamRoute::GetFile("f".into()))).unwrap(),
         )
         .await;
     let Ok(mut response) = asked else { return (None, Vec::new(), true) };

@@ -145,8 +145,8 @@ pub struct Called {
     pub from: String,
     /// Whom: a thread's id.
     pub to: String,
-    /// With what.
-    pub route: ThreadRoute,
+    /// With what, unless it was a stream.
+    pub route: Option<ThreadRoute>,
     /// The body, a text.
     pub body: String,
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use bobbin::engine::{NativeCall, Natives as _};
 use bobbin::host::http::{Reads, Request};
 use bobbin::host::{Cell, Host as _, Object as _, Sibling, Sql, Transactions as _};
-use bobbin::request::{Reply, Served, ThreadRequest};
+use bobbin::request::{Reply, Served, StreamRoute, ThreadRequest};
 use bobbin::{Error, Result};
 use futures::StreamExt;
 use futures::future::LocalBoxFuture;
@@ -30,7 +30,7 @@ impl Object for Counter {
     fn call(self: Rc<Self>, text: String) -> LocalBoxFuture<'static, Reply> {
         Box::pin(super::family_toys::answer(self.host.clone(), text))
     }
-    fn serve(self: Rc<Self>, request: ThreadRequest) -> LocalBoxFuture<'static, Served> {
+    fn serve(self: Rc<Self>, request: ThreadRequest<StreamRoute>) -> LocalBoxFuture<'static, Served> {
         Box::pin(super::family_toys::serve(self.host.clone(), request))
     }
     fn any(self: Rc<Self>) -> Rc<dyn Any> {

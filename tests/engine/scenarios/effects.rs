@@ -2,7 +2,7 @@
 
 use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{NewEffect, Repetition};
-use bobbin::request::ThreadRoute;
+use bobbin::request::{StreamRoute, ThreadRoute};
 use bobbin::{Code, limits};
 use serde_json::{Value, json};
 
@@ -527,7 +527,7 @@ fn effects_and_clients_see_the_same_values_and_files() {
             over(&sim, &id).await;
             sim.evict().await;
             assert_eq!(sim.get(ThreadRoute::GetValues, &[("key", "count")]).await["value"], 42);
-            let file = sim.serve(Sent::new(ThreadRoute::GetFile("log.txt".into()))).await;
+            let file = sim.serve(Sent::new(StreamRoute::GetFile("log.txt".into()))).await;
             assert_eq!(file.body.as_deref(), Ok(&b"41"[..]));
         })
         .calm();

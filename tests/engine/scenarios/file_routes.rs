@@ -1,7 +1,7 @@
 //! Conditions of writes, uploads that nobody completes, and searches that cost too much.
 
 use bobbin::limits;
-use bobbin::request::ThreadRoute;
+use bobbin::request::StreamRoute;
 use serde_json::{Value, json};
 
 use super::files::{bytes, grep, holds, nothing_left, put};
@@ -26,7 +26,7 @@ fn emptied() -> Scenario {
         ] {
             put(&sim, path, if path.ends_with("large") { "a/b" } else { "text/plain" }, &content).await;
         }
-        let whole = Sent::new(ThreadRoute::DeleteFile("d".into()));
+        let whole = Sent::new(StreamRoute::DeleteFile("d".into()));
         assert_eq!(sim.serve(whole.clone()).await.status, 409);
         let gone = sim.serve(whole.query("recursive", "true")).await;
         assert!(matches!(gone.status, 204 | 404), "{gone:?}");
@@ -58,7 +58,7 @@ fn a_large_tree_goes_at_once_and_its_content_bit_by_bit() {
                  SELECT '/t/' || (n % 9), 'f' || n, 1, 'a/b', 0, 0, '{}', 1, 1, 0 FROM n",
             );
             sim.evict().await;
-            let gone = Sent::new(ThreadRoute::DeleteFile("t".into())).query("recursive", "true");
+            let gone = Sent::new(StreamRoute::DeleteFile("t".into())).query("recursive", "true");
             assert_eq!(sim.serve(gone).await.status, 204);
             let left = || sim.world.database.ask::<i64>("SELECT count(*) FROM files")[0];
             assert!(left() > 8_000, "{} rows are left: it was not bit by bit", left());
@@ -78,18 +78,18 @@ fn every_write_asks_what_is_stored() {
     story("conditions")
         .drive(|sim| async move {
             let routes: [(&str, Route); 6] = [
-                ("put", |path| Sent::new(ThreadRoute::PutFile(path.into())).body(b"new")),
+                ("put", |path| Sent::new(StreamRoute::PutFile(path.into())).body(b"new")),
                 ("post", |path| {
-                    Sent::new(ThreadRoute::PostFile(path.into())).json(&json!({ "content": "new" }))
+                    Sent::new(StreamRoute::PostFile(path.into())).json(&json!({ "content": "new" }))
                 }),
                 ("directory", |path| {
-                    Sent::new(ThreadRoute::PostFile(path.into())).json(&json!({ "directory": true }))
+                    Sent::new(StreamRoute::PostFile(path.into())).json(&json!({ "directory": true }))
                 }),
                 ("move", |path| {
-                    Sent::new(ThreadRoute::MoveFile(path.into())).json(&json!({ "path": "moved" }))
+                    Sent::new(StreamRoute::MoveFile(path.into())).json(&json!({ "path": "moved" }))
                 }),
-                ("delete", |path| Sent::new(ThreadRoute::DeleteFile(path.into()))),
-                ("delete a directory", |path| Sent::new(ThreadRoute::DeleteFile(path.into()))),
+                ("delete", |path| Sent::new(StreamRoute::DeleteFile(path.into()))),
+                ("delete a directory", |path| Sent::new(StreamRoute::DeleteFile(path.into()))),
             ];
             for (verb, sent) in routes {
                 for (header, there, absent) in [
@@ -102,11 +102,11 @@ fn every_write_asks_what_is_stored() {
                 ] {
                     for exists in [true, false] {
                         for left in ["f", "moved"] {
-                            sim.serve(Sent::new(ThreadRoute::DeleteFile(left.into()))).await;
+                            sim.serve(Sent::new(StreamRoute::DeleteFile(left.into()))).await;
                         }
                         let directory = verb.contains("directory");
                         if exists && directory {
-                            let made = Sent::new(ThreadRoute::PostFile("f".into()));
+                            let made = Sent::new(StreamRoute::PostFile("f".into()));
                             assert_eq!(sim.serve(made.json(&json!({ "directory": true }))).await.status, 201);
                         } else if exists {
                             put(&sim, "f", "text/plain", b"old").await;
@@ -147,11 +147,11 @@ fn every_write_asks_what_is_stored() {
 }
 
 async fn start(sim: &Sim, path: &str) -> Got {
-    sim.serve(Sent::new(ThreadRoute::StartUpload).json(&json!({ "path": path, "size": 1 }))).await
+    sim.serve(Sent::new(StreamRoute::StartUpload).json(&json!({ "path": path, "size": 1 }))).await
 }
 
 async fn uploads(sim: &Sim, limit: &str, cursor: &str) -> Value {
-    let sent = Sent::new(ThreadRoute::ListUploads).query("limit", limit).query("cursor", cursor);
+    let sent = Sent::new(StreamRoute::ListUploads).query("limit", limit).query("cursor", cursor);
     let got = sim.serve(sent).await;
     assert_eq!(got.status, 200, "{:?}", got.json());
     got.json()
@@ -174,7 +174,7 @@ fn abandoned_uploads_block_nothing_and_are_listed() {
             let count = |page: &Value| page["uploads"].as_array().unwrap().len();
             assert_eq!((count(&first), count(&second), &second["cursor"]), (60, 40, &Value::Null));
             assert_eq!(first["uploads"][0]["path"], "/x0");
-            let bad = Sent::new(ThreadRoute::ListUploads).query("cursor", "u_1");
+            let bad = Sent::new(StreamRoute::ListUploads).query("cursor", "u_1");
             assert_eq!(sim.serve(bad).await.json()["error"]["code"], "bad_cursor");
             // They are over after a day: they count no more, and the next one takes them away.
             sim.world.database.alter("UPDATE files SET created_us = created_us - 90000000000 WHERE kind = 2");
@@ -184,7 +184,7 @@ fn abandoned_uploads_block_nothing_and_are_listed() {
             assert_eq!(next.status, 201, "{:?}", next.json());
             let left: Vec<i64> = sim.world.database.ask("SELECT count(*) FROM files WHERE kind = 2");
             assert_eq!(left, [1]);
-            let route = ThreadRoute::DeleteUpload(next.json()["uploadId"].as_str().unwrap().into());
+            let route = StreamRoute::DeleteUpload(next.json()["uploadId"].as_str().unwrap().into());
             assert_eq!(sim.serve(Sent::new(route)).await.status, 204);
             nothing_left(&sim);
         })
@@ -197,28 +197,28 @@ fn an_upload_is_known_by_an_id_that_was_given_out() {
         .drive(|sim| async move {
             put(&sim, "plain", "text/plain", b"never uploaded").await;
             let id = start(&sim, "f").await.json()["uploadId"].as_str().unwrap().to_owned();
-            let route = ThreadRoute::PutChunk { upload: id.clone(), index: "0".into() };
+            let route = StreamRoute::PutChunk { upload: id.clone(), index: "0".into() };
             assert_eq!(sim.serve(Sent::new(route).body(b"x")).await.status, 200);
             for _ in [1, 2] {
-                let done = sim.serve(Sent::new(ThreadRoute::CompleteUpload(id.clone()))).await;
+                let done = sim.serve(Sent::new(StreamRoute::CompleteUpload(id.clone()))).await;
                 assert_eq!((done.status, &done.json()["file"]["path"]), (200, &json!("/f")));
             }
-            assert_eq!(sim.serve(Sent::new(ThreadRoute::GetUpload(id.clone()))).await.status, 200);
+            assert_eq!(sim.serve(Sent::new(StreamRoute::GetUpload(id.clone()))).await.status, 200);
             let letters = id.rsplit_once('_').unwrap().1;
             for n in 0..5 {
                 for made_up in
                     [format!("u_{n}"), format!("u_{n}_"), format!("u_0{n}_{letters}"), format!("{n}")]
                 {
                     for route in [
-                        ThreadRoute::GetUpload(made_up.clone()),
-                        ThreadRoute::CompleteUpload(made_up.clone()),
-                        ThreadRoute::DeleteUpload(made_up.clone()),
+                        StreamRoute::GetUpload(made_up.clone()),
+                        StreamRoute::CompleteUpload(made_up.clone()),
+                        StreamRoute::DeleteUpload(made_up.clone()),
                     ] {
                         assert_eq!(sim.serve(Sent::new(route)).await.status, 404, "{made_up}");
                     }
                 }
             }
-            let odd = Sent::new(ThreadRoute::StartUpload)
+            let odd = Sent::new(StreamRoute::StartUpload)
                 .json(&json!({ "path": "g", "size": 1, "mimetype": "a/b" }));
             let odd = sim.serve(odd).await.json();
             assert_eq!(odd["error"]["field"], "mimetype");
@@ -232,7 +232,7 @@ fn the_head_of_a_file_is_that_of_the_whole() {
         .drive(|sim| async move {
             put(&sim, "f", "text/plain", b"0123456789").await;
             for range in ["bytes=2-4", "bytes=99-"] {
-                let head = Sent::new(ThreadRoute::HeadFile("f".into())).header("range", range);
+                let head = Sent::new(StreamRoute::HeadFile("f".into())).header("range", range);
                 let head = sim.serve(head).await;
                 assert_eq!((head.status, head.header("content-length")), (200, Some("10")), "{range}");
                 assert_eq!(head.header("content-range"), None);
@@ -257,13 +257,13 @@ fn a_search_by_path_ends_whatever_is_asked() {
             for (pattern, truncated) in
                 [("a?".repeat(490) + "x", true), ("**a".repeat(330), true), ("*a".repeat(499) + "b", true)]
             {
-                let found = sim.serve(Sent::new(ThreadRoute::ListFiles).query("find", &pattern)).await;
+                let found = sim.serve(Sent::new(StreamRoute::ListFiles).query("find", &pattern)).await;
                 assert_eq!(found.status, 200);
                 assert_eq!(found.json()["truncated"], truncated, "{pattern}");
             }
             // Others go on meanwhile: a usual search is done in slices, too.
             let before = sim.world.now_us();
-            let found = sim.serve(Sent::new(ThreadRoute::ListFiles).query("find", "firs*")).await.json();
+            let found = sim.serve(Sent::new(StreamRoute::ListFiles).query("find", "firs*")).await.json();
             assert_eq!((&found["files"][0]["path"], &found["truncated"]), (&json!("/first"), &json!(false)));
             assert!(sim.world.now_us() - before >= 8 * limits::FIND_PAUSE_US);
         })

@@ -1,7 +1,7 @@
 //! Searches in files, compared with reading them.
 
 use bobbin::limits;
-use bobbin::request::ThreadRoute;
+use bobbin::request::StreamRoute;
 
 use super::files::{grep, put, remove};
 use super::story;
@@ -59,7 +59,7 @@ fn searching_finds_what_reading_would_find() {
             let odd = [vec![0xff; 400_000], b"Needle".to_vec()].concat();
             put(&sim, "/odd.txt", "text/plain", &odd).await;
             assert_eq!(grep(&sim, "NEEDLE").await, ["/odd.txt"]);
-            let got = sim.serve(Sent::new(ThreadRoute::ListFiles).query("grep", "")).await;
+            let got = sim.serve(Sent::new(StreamRoute::ListFiles).query("grep", "")).await;
             assert_eq!(got.status, 400);
         })
         .calm();
@@ -78,7 +78,7 @@ fn an_answer_of_large_results_ends_early() {
             sim.world.database.alter(&format!("UPDATE files SET metadata = '{metadata}' WHERE kind = 1"));
             for (name, rows) in [("grep", "results"), ("find", "files")] {
                 let pattern = if name == "grep" { "needle" } else { "*.txt" };
-                let got = sim.serve(Sent::new(ThreadRoute::ListFiles).query(name, pattern)).await;
+                let got = sim.serve(Sent::new(StreamRoute::ListFiles).query(name, pattern)).await;
                 let found = got.json();
                 let bytes = found.to_string().len();
                 assert!(bytes <= limits::PAGE_BYTES + 1_000, "{name}: {bytes} bytes");

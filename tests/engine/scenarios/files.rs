@@ -2,7 +2,7 @@
 
 use bobbin::definitions::message::ToolResult;
 use bobbin::engine::{FileOptions, NativeCall};
-use bobbin::request::ThreadRoute;
+use bobbin::request::{StreamRoute, ThreadRoute};
 use bobbin::{Code, limits};
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
@@ -26,7 +26,7 @@ pub fn bytes(seed: u8, length: usize) -> Vec<u8> {
 }
 
 pub async fn put(sim: &Sim, path: &str, mime: &str, body: &[u8]) -> Got {
-    let sent = Sent::new(ThreadRoute::PutFile(path.into())).header("content-type", mime).body(body);
+    let sent = Sent::new(StreamRoute::PutFile(path.into())).header("content-type", mime).body(body);
     let length = body.len().to_string();
     let got = sim.serve(sent.header("content-length", &length)).await;
     // A repeated one finds what the first one wrote.
@@ -35,7 +35,7 @@ pub async fn put(sim: &Sim, path: &str, mime: &str, body: &[u8]) -> Got {
 }
 
 pub async fn get(sim: &Sim, path: &str) -> Got {
-    sim.serve(Sent::new(ThreadRoute::GetFile(path.into()))).await
+    sim.serve(Sent::new(StreamRoute::GetFile(path.into()))).await
 }
 
 pub async fn holds(sim: &Sim, path: &str, content: &[u8]) {
@@ -45,7 +45,7 @@ pub async fn holds(sim: &Sim, path: &str, content: &[u8]) {
 }
 
 async fn list(sim: &Sim, name: &str, value: &str) -> Value {
-    let got = sim.serve(Sent::new(ThreadRoute::ListFiles).query(name, value)).await;
+    let got = sim.serve(Sent::new(StreamRoute::ListFiles).query(name, value)).await;
     assert_eq!(got.status, 200, "{:?}", got.json());
     got.json()
 }
@@ -58,7 +58,7 @@ pub async fn grep(sim: &Sim, pattern: &str) -> Vec<String> {
 }
 
 pub async fn remove(sim: &Sim, path: &str) {
-    let got = sim.serve(Sent::new(ThreadRoute::DeleteFile(path.into()))).await;
+    let got = sim.serve(Sent::new(StreamRoute::DeleteFile(path.into()))).await;
     assert!(matches!(got.status, 204 | 404), "{path}: {got:?}");
     assert_eq!(get(sim, path).await.status, 404, "{path}");
 }
@@ -89,7 +89,7 @@ fn kept() -> Scenario {
         put(&sim, "big", "image/png", &second).await;
         holds(&sim, "big", &second).await;
         let moved =
-            sim.serve(Sent::new(ThreadRoute::MoveFile("a".into())).json(&json!({ "path": "c/d" }))).await;
+            sim.serve(Sent::new(StreamRoute::MoveFile("a".into())).json(&json!({ "path": "c/d" }))).await;
         assert!(matches!(moved.status, 200 | 404), "{:?}", moved.json());
         holds(&sim, "c/d/b.txt", b"two\nBeta").await;
         assert_eq!(
@@ -98,7 +98,7 @@ fn kept() -> Scenario {
         );
         remove(&sim, "big").await;
         let made =
-            sim.serve(Sent::new(ThreadRoute::PostFile("e".into())).json(&json!({ "directory": true }))).await;
+            sim.serve(Sent::new(StreamRoute::PostFile("e".into())).json(&json!({ "directory": true }))).await;
         assert!(matches!(made.status, 200 | 201));
         remove(&sim, "e").await;
         remove(&sim, "c/d/b.txt").await;
@@ -125,22 +125,22 @@ fn uploaded() -> Scenario {
         let content = bytes(3, CHUNK + 5);
         let body = json!({ "path": "film", "size": content.len(), "mimeType": "video/mp4", "width": 640,
             "metadata": { "title": "t" }, "thumbnail": "iVBORw==" });
-        let started = sim.serve(Sent::new(ThreadRoute::StartUpload).json(&body)).await;
+        let started = sim.serve(Sent::new(StreamRoute::StartUpload).json(&body)).await;
         assert_eq!((started.status, &started.json()["chunks"]), (201, &json!(2)));
         let id = started.json()["uploadId"].as_str().unwrap().to_owned();
-        let complete = || sim.serve(Sent::new(ThreadRoute::CompleteUpload(id.clone())));
+        let complete = || sim.serve(Sent::new(StreamRoute::CompleteUpload(id.clone())));
         for index in [1, 0, 1] {
             let early = complete().await;
             if index != 1 {
                 assert_eq!(early.json()["error"]["message"], "Chunks 0 are missing.");
             }
             let part = content.chunks(CHUNK).nth(index).unwrap();
-            let route = ThreadRoute::PutChunk { upload: id.clone(), index: index.to_string() };
+            let route = StreamRoute::PutChunk { upload: id.clone(), index: index.to_string() };
             let stored = sim.serve(Sent::new(route).body(part)).await;
             // The third one may come too late, after a complete whose answer was lost.
             assert!(matches!(stored.status, 200 | 409), "{:?}", stored.json());
             if index == 1 {
-                let there = sim.serve(Sent::new(ThreadRoute::GetUpload(id.clone()))).await.json();
+                let there = sim.serve(Sent::new(StreamRoute::GetUpload(id.clone()))).await.json();
                 assert!(
                     !there["file"].is_null() || there["received"].as_array().unwrap().contains(&json!(1))
                 );
@@ -152,16 +152,16 @@ fn uploaded() -> Scenario {
             assert_eq!(done.json()["file"]["metadata"]["title"], "t");
         }
         holds(&sim, "film", &content).await;
-        let thumbnail = Sent::new(ThreadRoute::GetFile("film".into())).query("thumbnail", "1");
+        let thumbnail = Sent::new(StreamRoute::GetFile("film".into())).query("thumbnail", "1");
         let thumbnail = sim.serve(thumbnail).await;
         assert_eq!(thumbnail.header("content-type"), Some("image/png"));
         assert_eq!(thumbnail.body.unwrap(), [0x89, b'P', b'N', b'G']);
         // An upload whose answer was lost, and one that is given up.
-        let other = sim.serve(Sent::new(ThreadRoute::StartUpload).json(&body)).await.json();
+        let other = sim.serve(Sent::new(StreamRoute::StartUpload).json(&body)).await.json();
         let other = other["uploadId"].as_str().unwrap().to_owned();
-        let deleted = sim.serve(Sent::new(ThreadRoute::DeleteUpload(other.clone()))).await;
+        let deleted = sim.serve(Sent::new(StreamRoute::DeleteUpload(other.clone()))).await;
         assert!(matches!(deleted.status, 204 | 404));
-        assert_eq!(sim.serve(Sent::new(ThreadRoute::GetUpload(other))).await.status, 404);
+        assert_eq!(sim.serve(Sent::new(StreamRoute::GetUpload(other))).await.status, 404);
         sim.world.pause(DAY_US + SECOND_US).await;
         for _ in [1, 2] {
             put(&sim, "last", "text/plain", b"bye").await;
@@ -280,14 +280,14 @@ fn a_body_that_breaks_off_leaves_nothing_and_changes_nothing() {
         .drive(|sim| async move {
             put(&sim, "f", "text/plain", b"before").await;
             for length in [10, CHUNK, 3 * CHUNK] {
-                let route = ThreadRoute::PutFile("f".into());
+                let route = StreamRoute::PutFile("f".into());
                 let sent = Sent { breaks: true, ..Sent::new(route).body(&bytes(1, length)) };
                 let got = sim.serve(sent).await;
                 assert_eq!(got.json()["error"]["field"], "body", "{:?}", got.json());
                 nothing_left(&sim);
             }
             // Shorter than announced.
-            let route = ThreadRoute::PutFile("f".into());
+            let route = StreamRoute::PutFile("f".into());
             let got = sim.serve(Sent::new(route).header("content-length", "11").body(b"ten bytes!")).await;
             assert_eq!(got.json()["error"]["field"], "content-length");
             holds(&sim, "f", b"before").await;
@@ -318,9 +318,9 @@ fn paths_that_are_taken_are_told_apart() {
             put(&sim, "dir/file", "text/plain", b"x").await;
             let json = |route: ThreadRoute, body: Value| sim.serve(Sent::new(route).json(&body));
             let bare = |route: ThreadRoute| sim.serve(Sent::new(route));
-            let to = |from: &str, to: &str| json(ThreadRoute::MoveFile(from.into()), json!({ "path": to }));
-            let mkdir = |path: &str| json(ThreadRoute::PostFile(path.into()), json!({ "directory": true }));
-            let write = |path: &str| json(ThreadRoute::PostFile(path.into()), json!({ "content": "y" }));
+            let to = |from: &str, to: &str| json(StreamRoute::MoveFile(from.into()), json!({ "path": to }));
+            let mkdir = |path: &str| json(StreamRoute::PostFile(path.into()), json!({ "directory": true }));
+            let write = |path: &str| json(StreamRoute::PostFile(path.into()), json!({ "content": "y" }));
             assert_eq!((mkdir("empty").await.status, mkdir("empty").await.status), (201, 200));
             assert_eq!(mkdir("").await.json()["file"]["path"], "/");
             for (got, status, code, says) in [
@@ -329,9 +329,9 @@ fn paths_that_are_taken_are_told_apart() {
                 (write("").await, 400, "invalid_field", "the root"),
                 (write("a/../b").await, 400, "invalid_field", "“..”"),
                 (mkdir("dir/file").await, 409, "conflict", "is a file"),
-                (bare(ThreadRoute::DeleteFile("dir".into())).await, 409, "conflict", "/dir is not empty"),
-                (bare(ThreadRoute::DeleteFile("none".into())).await, 404, "not_found", "no file /none"),
-                (bare(ThreadRoute::DeleteFile("".into())).await, 400, "invalid_field", "root"),
+                (bare(StreamRoute::DeleteFile("dir".into())).await, 409, "conflict", "/dir is not empty"),
+                (bare(StreamRoute::DeleteFile("none".into())).await, 404, "not_found", "no file /none"),
+                (bare(StreamRoute::DeleteFile("".into())).await, 400, "invalid_field", "root"),
                 (to("dir", "dir/inner").await, 400, "invalid_field", "into itself"),
                 (to("dir", "empty").await, 409, "conflict", "something at /empty"),
                 (to("dir", "dir/file/x").await, 400, "invalid_field", "into itself"),
@@ -341,25 +341,25 @@ fn paths_that_are_taken_are_told_apart() {
                 (to("dir", "/").await, 400, "invalid_field", "root"),
                 (to("dir", &"long/".repeat(204)).await, 400, "invalid_field", "1024"),
                 (
-                    json(ThreadRoute::PostFile("x".into()), json!({})).await,
+                    json(StreamRoute::PostFile("x".into()), json!({})).await,
                     400,
                     "invalid_field",
                     "what to write",
                 ),
                 (
-                    json(ThreadRoute::PostFile("x".into()), json!({ "content": "", "mod": 1 })).await,
+                    json(StreamRoute::PostFile("x".into()), json!({ "content": "", "mod": 1 })).await,
                     400,
                     "invalid_field",
                     "`mod` is no field",
                 ),
                 (
-                    json(ThreadRoute::PostFile("x".into()), json!({ "data": "?" })).await,
+                    json(StreamRoute::PostFile("x".into()), json!({ "data": "?" })).await,
                     400,
                     "invalid_field",
                     "not base64",
                 ),
                 (
-                    json(ThreadRoute::PostFile("x".into()), json!({ "content": "", "mimeType": "text" }))
+                    json(StreamRoute::PostFile("x".into()), json!({ "content": "", "mimeType": "text" }))
                         .await,
                     400,
                     "invalid_field",
@@ -389,7 +389,7 @@ fn paths_that_are_taken_are_told_apart() {
                 .collect();
             assert_eq!(names, ["dir-2", "empty", "ü", "dir0"], "directories first, then by name");
             let page = |cursor: String| {
-                sim.serve(Sent::new(ThreadRoute::ListFiles).query("limit", "3").query("cursor", &cursor))
+                sim.serve(Sent::new(StreamRoute::ListFiles).query("limit", "3").query("cursor", &cursor))
             };
             let first = page(String::new()).await.json();
             let second = page(first["cursor"].as_str().unwrap().to_owned()).await.json();
@@ -406,7 +406,7 @@ fn versions_and_ranges_are_served_as_http_has_them() {
             let content = bytes(5, 2 * CHUNK + 10);
             let first = put(&sim, "f", "text/html", b"short").await.header("etag").unwrap().to_owned();
             let with = |headers: &[(&str, &str)]| {
-                let sent = Sent::new(ThreadRoute::GetFile("f".into()));
+                let sent = Sent::new(StreamRoute::GetFile("f".into()));
                 let sent = headers.iter().fold(sent, |sent, (name, value)| sent.header(name, value));
                 sim.serve(sent)
             };
@@ -427,7 +427,7 @@ fn versions_and_ranges_are_served_as_http_has_them() {
             let unchanged = with(&[("if-none-match", &first)]).await;
             assert_eq!((unchanged.status, unchanged.body.as_deref()), (304, Ok(&b""[..])));
             let conditional = |name: &str, value: &str, body: &[u8]| {
-                sim.serve(Sent::new(ThreadRoute::PutFile("f".into())).header(name, value).body(body))
+                sim.serve(Sent::new(StreamRoute::PutFile("f".into())).header(name, value).body(body))
             };
             assert_eq!(conditional("if-none-match", "*", b"no").await.status, 412);
             assert_eq!(conditional("if-match", "\"other\"", b"no").await.status, 412);
@@ -452,13 +452,13 @@ fn versions_and_ranges_are_served_as_http_has_them() {
             assert_eq!((whole.status, whole.body.unwrap().len()), (200, content.len()), "of another version");
             let none = with(&[("range", "bytes=9999999-")]).await;
             assert_eq!((none.status, none.header("content-range")), (416, Some("bytes */2000010")));
-            let head = sim.serve(Sent::new(ThreadRoute::HeadFile("f".into()))).await;
+            let head = sim.serve(Sent::new(StreamRoute::HeadFile("f".into()))).await;
             assert_eq!(
                 (head.header("content-length"), head.body.as_ref().map(Vec::len)),
                 (Some("2000010"), Ok(0))
             );
             let gone =
-                sim.serve(Sent::new(ThreadRoute::DeleteFile("f".into())).header("if-match", &first)).await;
+                sim.serve(Sent::new(StreamRoute::DeleteFile("f".into())).header("if-match", &first)).await;
             assert_eq!(gone.status, 412);
             remove(&sim, "f").await;
             // An id is never given out again: what comes next is another version.
@@ -495,14 +495,14 @@ fn caps_of_files_are_named() {
         .drive(|sim| async move {
             sim.ask("use work").await;
             sim.evict().await;
-            let got = sim.serve(Sent::new(ThreadRoute::PutFile("x".into())).body(b"x")).await;
+            let got = sim.serve(Sent::new(StreamRoute::PutFile("x".into())).body(b"x")).await;
             assert_eq!(got.status, 413);
             remove(&sim, "d/7").await;
             put(&sim, "x", "text/plain", b"x").await;
             let size = (limits::FILE_BYTES + 1).to_string();
-            let sent = Sent::new(ThreadRoute::PutFile("x".into())).header("content-length", &size);
+            let sent = Sent::new(StreamRoute::PutFile("x".into())).header("content-length", &size);
             assert_eq!(sim.serve(sent).await.json()["error"]["code"], "too_large");
-            let start = |body: Value| sim.serve(Sent::new(ThreadRoute::StartUpload).json(&body));
+            let start = |body: Value| sim.serve(Sent::new(StreamRoute::StartUpload).json(&body));
             assert_eq!(start(json!({ "path": "x", "size": limits::FILE_BYTES + 1 })).await.status, 413);
             assert_eq!(start(json!({ "path": "x", "size": -1 })).await.json()["error"]["field"], "size");
             for _ in 0..limits::UPLOADS {
@@ -521,11 +521,11 @@ fn a_terminated_thread_keeps_its_files_and_takes_no_more() {
             sim.terminate().await;
             holds(&sim, "f", b"kept").await;
             for sent in [
-                Sent::new(ThreadRoute::PutFile("f".into())).body(b"x"),
-                Sent::new(ThreadRoute::DeleteFile("f".into())),
-                Sent::new(ThreadRoute::MoveFile("f".into())).json(&json!({ "path": "g" })),
-                Sent::new(ThreadRoute::StartUpload).json(&json!({ "path": "g", "size": 1 })),
-                Sent::new(ThreadRoute::PostFile("d".into())).json(&json!({ "directory": true })),
+                Sent::new(StreamRoute::PutFile("f".into())).body(b"x"),
+                Sent::new(StreamRoute::DeleteFile("f".into())),
+                Sent::new(StreamRoute::MoveFile("f".into())).json(&json!({ "path": "g" })),
+                Sent::new(StreamRoute::StartUpload).json(&json!({ "path": "g", "size": 1 })),
+                Sent::new(StreamRoute::PostFile("d".into())).json(&json!({ "directory": true })),
             ] {
                 let got = sim.serve(sent).await;
                 assert_eq!((got.status, &got.json()["error"]["code"]), (409, &json!("terminated")));

@@ -179,7 +179,7 @@ fn child_of_the_first() -> Scenario {
                 let is_birth = |body: &str| body.contains("\"create\"");
                 calls
                     .iter()
-                    .find(|call| call.route == ThreadRoute::Envelope && is_birth(&call.body))
+                    .find(|call| call.route == Some(ThreadRoute::Envelope) && is_birth(&call.body))
                     .map(|call| (call.to.clone(), call.body.clone()))
             };
             // After a failure the first may have been deleted before it had a child.

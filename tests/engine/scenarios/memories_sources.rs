@@ -1,7 +1,7 @@
 //! What comes into memories by itself: each message and each file is there once, none is missing, and what is gone is not found,
 //! whatever fails here and there.
 
-use bobbin::request::ThreadRoute;
+use bobbin::request::{StreamRoute, ThreadRoute};
 use serde_json::{Value, json};
 
 use super::files::put;
@@ -166,7 +166,7 @@ fn held(sim: &Sim) -> Vec<String> {
 }
 
 async fn gone(sim: &Sim, path: &str) {
-    let sent = Sent::new(ThreadRoute::DeleteFile(path.into())).query("recursive", "true");
+    let sent = Sent::new(StreamRoute::DeleteFile(path.into())).query("recursive", "true");
     let got = sim.serve(sent).await;
     assert!(matches!(got.status, 204 | 404), "{got:?}");
 }
@@ -217,12 +217,12 @@ fn moved() -> Scenario {
             settled(&sim).await;
             let asked = sim.world.outside.embeddings.texts().len();
             for (from, to) in [("/handbook/x", "/handbook/y"), ("/drafts", "/handbook/z")] {
-                let sent = Sent::new(ThreadRoute::MoveFile(from.into())).json(&json!({ "path": to }));
+                let sent = Sent::new(StreamRoute::MoveFile(from.into())).json(&json!({ "path": to }));
                 let got = sim.serve(sent).await;
                 assert!(matches!(got.status, 200 | 404), "{got:?}");
             }
             settled(&sim).await;
-            let moved = Sent::new(ThreadRoute::MoveFile("/handbook/y/b.md".into()));
+            let moved = Sent::new(StreamRoute::MoveFile("/handbook/y/b.md".into()));
             let got = sim.serve(moved.json(&json!({ "path": "/elsewhere/b.md" }))).await;
             assert!(matches!(got.status, 200 | 404), "{got:?}");
             settled(&sim).await;
@@ -285,7 +285,7 @@ fn ten_thousand_files_are_looked_through_bit_by_bit() {
             );
             sim.evict().await;
             let to = json!({ "path": "/handbook/u" });
-            let got = sim.serve(Sent::new(ThreadRoute::MoveFile("/handbook/t".into())).json(&to)).await;
+            let got = sim.serve(Sent::new(StreamRoute::MoveFile("/handbook/t".into())).json(&to)).await;
             assert_eq!(got.status, 200, "{got:?}");
             settled(&sim).await;
             let counted = || sim.member.database.ask::<i64>("SELECT count(*) FROM mem_docs WHERE state = 'ready'");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bobbin::request::ThreadRoute;
+use bobbin::request::{StreamRoute, ThreadRoute};
 use bobbin::{Code, limits};
 use serde_json::json;
 
@@ -35,7 +35,7 @@ async fn settle(sim: &Sim) {
 
 /// Where a file's content is, as a client is told.
 async fn storage(sim: &Sim, path: &str) -> String {
-    let route = ThreadRoute::GetFile(path.into());
+    let route = StreamRoute::GetFile(path.into());
     let record = sim.serve(Sent::new(route).query("stat", "1")).await.json();
     record["file"]["storage"].as_str().unwrap_or_default().to_owned()
 }
@@ -71,7 +71,7 @@ fn moved() -> Scenario {
         remove(&sim, "other").await;
         holds(&sim, "a/film", &second).await;
         let to = json!({ "path": "b" });
-        let moved = sim.serve(Sent::new(ThreadRoute::MoveFile("a".into())).json(&to)).await;
+        let moved = sim.serve(Sent::new(StreamRoute::MoveFile("a".into())).json(&to)).await;
         assert!(matches!(moved.status, 200 | 404), "{:?}", moved.json());
         settle(&sim).await;
         assert_eq!(storage(&sim, "b/film").await, "r2");
@@ -80,7 +80,7 @@ fn moved() -> Scenario {
         at_rest(&sim);
         holds(&sim, "b/film", &second).await;
         let range = format!("bytes={}-{}", CHUNK - 2, CHUNK + 1);
-        let part = sim.serve(Sent::new(ThreadRoute::GetFile("b/film".into())).header("range", &range)).await;
+        let part = sim.serve(Sent::new(StreamRoute::GetFile("b/film".into())).header("range", &range)).await;
         assert_eq!(part.status, 206);
         assert!(part.body.unwrap() == second[CHUNK - 2..CHUNK + 2], "{range}");
         remove(&sim, "b/film").await;
@@ -130,7 +130,7 @@ fn a_reader_does_not_notice_that_its_file_goes_to_the_bucket() {
             assert_eq!(storage(&sim, "film").await, "r2");
             let bucket = &sim.world.bucket;
             assert_eq!((bucket.puts.get(), bucket.gets.get()), (1, 1), "it went on in the bucket");
-            let head = sim.serve(Sent::new(ThreadRoute::HeadFile("film".into()))).await;
+            let head = sim.serve(Sent::new(StreamRoute::HeadFile("film".into()))).await;
             assert_eq!(head.header("content-length"), Some(content.len().to_string().as_str()));
             assert_eq!(bucket.gets.get(), 1, "headers need no object");
             at_rest(&sim);
@@ -160,7 +160,7 @@ fn a_bucket_that_fails_is_told_and_never_empty_content() {
             let bucket = &sim.world.bucket;
             let content = bytes(1, 2 * CHUNK);
             let once = async |route| sim.serve_once(Sent::new(route)).await.unwrap();
-            let file = || ThreadRoute::GetFile("film".into());
+            let file = || StreamRoute::GetFile("film".into());
             let code = |got: &crate::files::Got| got.json()["error"]["code"].clone();
             bucket.refuses.set(true);
             put(&sim, "film", "video/mp4", &content).await;

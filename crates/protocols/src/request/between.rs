@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::access::Caller;
-use crate::request::{Query, ThreadRequest, ThreadRoute};
+use crate::request::{Query, ThreadRequest};
 use bobbin_definitions::error::{Code, Error, Fault};
 
 /// What holds of every thread but those that are made in the place of a deleted one.
@@ -17,7 +17,7 @@ pub const fn is_first_life(life: &i64) -> bool {
 }
 
 /// A request to another thread.
-pub fn to_thread(id: &str, route: ThreadRoute) -> ThreadRequest {
+pub fn to_thread<R>(id: &str, route: R) -> ThreadRequest<R> {
     ThreadRequest {
         thread_id: id.to_owned(),
         life: None,

@@ -1,8 +1,7 @@
 //! What a route accepts as its body.
 
-use crate::request::{AgUiRoute, ChatRoute, McpRoute, OpenAiRoute, Route, ThreadRoute};
 use bobbin_definitions::error::{Code, Error, Result};
-use bobbin_definitions::limits::{DOCUMENT_REQUEST_BYTES, MESSAGE_REQUEST_BYTES, REQUEST_BYTES};
+use bobbin_definitions::limits::REQUEST_BYTES;
 
 /// Whether a route reads a body, and how large it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,59 +20,6 @@ pub enum BodyRule {
 }
 
 impl BodyRule {
-    /// The rule of a route.
-    pub fn of(route: &Route) -> BodyRule {
-        match route {
-            Route::Thread(_, ThreadRoute::PostMessage) => {
-                BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: "a message request" }
-            }
-            Route::Chat { of: ChatRoute::Post, .. } => {
-                BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: CHAT }
-            }
-            Route::Chat { of: ChatRoute::Stop(_), .. } => REQUEST,
-            Route::OpenAi(
-                OpenAiRoute::CancelResponse(_)
-                | OpenAiRoute::Converse
-                | OpenAiRoute::ChangeConversation(_)
-                | OpenAiRoute::AddItems(_),
-            ) => REQUEST,
-            Route::AgUi { of: AgUiRoute::Run, .. } => {
-                BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: "a request for a run" }
-            }
-            Route::OpenAi(OpenAiRoute::Complete | OpenAiRoute::Respond) => {
-                BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: ANSWER }
-            }
-            Route::Thread(_, ThreadRoute::DecideWait(_) | ThreadRoute::DecideWaits) | Route::Resume => {
-                BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what: "a decision" }
-            }
-            Route::Memory { of, .. } | Route::Thread(_, ThreadRoute::Memory { of, .. }) if of.has_body() => {
-                BodyRule::Json { limit: DOCUMENT_REQUEST_BYTES, what: "a document" }
-            }
-            Route::CreateThread | Route::Mcp(McpRoute::Post) | Route::MintToken | Route::PatchEnv(_) => {
-                REQUEST
-            }
-            Route::Thread(
-                _,
-                ThreadRoute::Patch
-                | ThreadRoute::PatchMessage(_)
-                | ThreadRoute::Regenerate(_)
-                | ThreadRoute::Fork
-                | ThreadRoute::Stop
-                | ThreadRoute::Continue
-                | ThreadRoute::Terminate
-                | ThreadRoute::PatchBudget
-                | ThreadRoute::Summarize
-                | ThreadRoute::PostValue
-                | ThreadRoute::PostEffect
-                | ThreadRoute::RunEffect(_)
-                | ThreadRoute::CancelEffect(_)
-                | ThreadRoute::PostVariables(_),
-            ) => REQUEST,
-            Route::Thread(_, route) if route.is_streamed() => BodyRule::Streamed,
-            _ => BodyRule::Ignored,
-        }
-    }
-
     /// Refuses a body by what its headers say: another type than JSON, or a length over the limit. A request without
     /// a body needs no type.
     ///
@@ -112,10 +58,11 @@ impl BodyRule {
     }
 }
 
-const CHAT: &str = "a request to a chat";
-const ANSWER: &str = "a request for an answer";
+/// The name of a body in errors.
+pub(super) const CHAT: &str = "a request to a chat";
 
-const REQUEST: BodyRule = BodyRule::Json { limit: REQUEST_BYTES, what: "a request" };
+/// The body of most routes.
+pub(super) const REQUEST: BodyRule = BodyRule::Json { limit: REQUEST_BYTES, what: "a request" };
 
 /// `application/json`, with or without parameters, or a type built on it (`application/merge-patch+json`).
 pub fn is_json(content_type: &str) -> bool {
@@ -125,10 +72,17 @@ pub fn is_json(content_type: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use bobbin_definitions::limits::MESSAGE_REQUEST_BYTES;
+
     use super::*;
+    use crate::request::{Route, Target};
+
+    fn rule(method: &str, path: &str) -> BodyRule {
+        Route::of(method, &Target::of(&format!("https://host{path}"))).unwrap().body
+    }
 
     fn post() -> BodyRule {
-        BodyRule::of(&Route::Thread("t".into(), ThreadRoute::PostMessage))
+        rule("POST", "/api/threads/t/messages")
     }
 
     #[test]
@@ -149,8 +103,8 @@ mod tests {
 
     #[test]
     fn what_changes_a_thread_and_takes_fields_has_its_body_read() {
-        for route in [ThreadRoute::Stop, ThreadRoute::PatchBudget, ThreadRoute::Summarize] {
-            assert_eq!(BodyRule::of(&Route::Thread("t".into(), route)), REQUEST);
+        for (method, path) in [("POST", "stop"), ("PATCH", "budget"), ("POST", "context/summarize")] {
+            assert_eq!(rule(method, &format!("/api/threads/t/{path}")), REQUEST, "{path}");
         }
     }
 
@@ -161,12 +115,12 @@ mod tests {
         let error = post().check(json, Some(MESSAGE_REQUEST_BYTES + 1)).unwrap_err();
         assert_eq!(error.code, Code::TooLarge);
         assert!(error.message.contains("12 MB"), "{error}");
-        let error = BodyRule::of(&Route::CreateThread).check(json, Some(REQUEST_BYTES + 1)).unwrap_err();
+        let error = rule("POST", "/api/threads").check(json, Some(REQUEST_BYTES + 1)).unwrap_err();
         assert!(error.message.contains("4 MB"), "{error}");
     }
 
     #[test]
     fn routes_that_read_no_body_take_any() {
-        assert_eq!(BodyRule::of(&Route::Agents).check(Some("text/html"), Some(1 << 40)), Ok(()));
+        assert_eq!(rule("GET", "/api/agents").check(Some("text/html"), Some(1 << 40)), Ok(()));
     }
 }

@@ -4,8 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::request::Query;
-use crate::request::route::not_allowed;
-use bobbin_definitions::error::{Code, Error, Result};
+use bobbin_definitions::error::{Error, Result};
 
 /// A route of one memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,27 +29,6 @@ pub enum MemoryRoute {
 }
 
 impl MemoryRoute {
-    /// The route behind the memory's name.
-    pub fn of(method: &str, rest: &[&str]) -> Result<MemoryRoute> {
-        let (found, allowed) = match (rest, method) {
-            ([], "GET") => (Some(MemoryRoute::Get), ""),
-            ([], "DELETE") => (Some(MemoryRoute::Clear), ""),
-            ([], _) => (None, "GET, DELETE"),
-            (["documents"], "GET") => (Some(MemoryRoute::ListDocuments), ""),
-            (["documents"], "POST") => (Some(MemoryRoute::AddDocument), ""),
-            (["documents"], _) => (None, "GET, POST"),
-            (["documents", id], "GET") => (Some(MemoryRoute::GetDocument((*id).to_owned())), ""),
-            (["documents", id], "DELETE") => (Some(MemoryRoute::DeleteDocument((*id).to_owned())), ""),
-            (["documents", _], _) => (None, "GET, DELETE"),
-            (["search"], "POST") => (Some(MemoryRoute::Search), ""),
-            (["search"], _) => (None, "POST"),
-            (["logs"], "GET") => (Some(MemoryRoute::Logs), ""),
-            (["logs"], _) => (None, "GET"),
-            _ => return Err(Error::new(Code::NotFound, "A memory has no such route.")),
-        };
-        found.ok_or_else(|| not_allowed(method, allowed))
-    }
-
     /// Whether it only reads.
     pub const fn reads(&self) -> bool {
         matches!(
@@ -61,20 +39,6 @@ impl MemoryRoute {
                 | MemoryRoute::Search
                 | MemoryRoute::Logs
         )
-    }
-
-    /// Whether it has a body.
-    pub const fn has_body(&self) -> bool {
-        matches!(self, MemoryRoute::AddDocument | MemoryRoute::Search)
-    }
-
-    /// The query parameters that it knows.
-    pub const fn parameters(&self) -> &'static [&'static str] {
-        match self {
-            MemoryRoute::ListDocuments => &["limit", "cursor", "tag"],
-            MemoryRoute::Logs => &["limit", "cursor"],
-            _ => &[],
-        }
     }
 }
 

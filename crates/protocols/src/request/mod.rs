@@ -1,10 +1,10 @@
 //! The HTTP surface as data (`docs/http.md`; spec §27): routes, the request that the router passes to an object over stub RPC,
 //! and the reply that comes back.
 //!
-//! The router (`worker/`) authenticates, matches the route and passes the body on: as text, or if [`ThreadRoute::is_streamed`]
+//! The router (`worker/`) authenticates, matches the route and passes the body on: as text, or for a [`StreamRoute`]
 //! as a stream. The object that owns the data authorises, parses and answers. So a body is parsed once, where it is used.
 //!
-//! * `target`: the address of a request. `route`: where it goes. `table`: every route and its parameters. `memory`: routes of
+//! * `target`: the address of a request. `route`: routes as types. `table`: every route; `row`: one of them, and the search. `memory`: routes of
 //!   memories; `chats`: of pages of the AI SDK and of AG-UI; `openai`: of clients of OpenAI; `mcp`: of MCP. `endpoints`: which custom endpoint answers. `cors`: which origins may ask.
 //! * `body`: what a route accepts. `fields`, `query`: fields and parameters, taken one by one. `thread_id`: ids of threads.
 //! * `directory_call`: requests to a directory. `every_owner`: lists over those of all owners. `between`: requests of one thread to another.
@@ -26,6 +26,7 @@ pub mod memory;
 pub mod openai;
 pub mod query;
 pub mod route;
+pub mod row;
 pub mod served;
 pub mod surfaces;
 pub mod table;
@@ -38,10 +39,11 @@ pub use crate::request::mcp::McpRoute;
 pub use crate::request::memory::{MemoryAsk, MemoryCall, MemoryRoute};
 pub use crate::request::openai::OpenAiRoute;
 pub use crate::request::query::Query;
-pub use crate::request::route::{EnvOf, Route, ThreadRoute};
+pub use crate::request::route::{EnvOf, Follow, Matched, Route, StreamRoute, ThreadRoute};
 pub use crate::request::served::{Content, Served};
 pub use crate::request::target::Target;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -51,9 +53,9 @@ use crate::trace;
 use crate::trace::Trace;
 use bobbin_definitions::error::{Error, Result};
 
-/// A request to a thread's object.
+/// A request to a thread's object: [`ThreadRoute`] for a text, [`StreamRoute`] for a streamed body.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ThreadRequest {
+pub struct ThreadRequest<R = ThreadRoute> {
     /// The thread's id, which the object cannot know until it was created.
     pub thread_id: String,
     /// Which of the threads that have had this id one after the other is meant ([`thread_id::is_of_key`]); any, unless given.
@@ -62,14 +64,14 @@ pub struct ThreadRequest {
     /// Who asks; the object compares its scope with its own owner.
     pub caller: Caller,
     /// What is asked.
-    pub route: ThreadRoute,
+    pub route: R,
     /// Query parameters, decoded, in order.
     #[serde(default)]
     pub query: Query,
     /// The `Idempotency-Key` header.
     #[serde(default)]
     pub idempotency_key: Option<String>,
-    /// Headers that the route asks for ([`ThreadRoute::headers`]), with names in lower case.
+    /// Headers that the route asks for ([`ThreadRoute::headers`], [`StreamRoute::headers`]), with names in lower case.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
     /// The body, as received; empty where it comes as a stream.
@@ -77,7 +79,7 @@ pub struct ThreadRequest {
     pub body: String,
 }
 
-impl ThreadRequest {
+impl<R: Serialize + DeserializeOwned> ThreadRequest<R> {
     /// What an object is called with: JSON in one line, which a line break and the request's body may follow.
     ///
     /// # Errors
@@ -90,13 +92,16 @@ impl ThreadRequest {
     ///
     /// # Errors
     /// `internal` where it is none.
-    pub fn parse(text: &str) -> Result<ThreadRequest> {
+    pub fn parse(text: &str) -> Result<ThreadRequest<R>> {
         let (head, body) = text.split_once('\n').unwrap_or((text, ""));
-        let request: ThreadRequest = bobbin_definitions::json::from_str(head)
+        let request: ThreadRequest<R> = bobbin_definitions::json::from_str(head)
             .map_err(|error| Error::internal(format!("not a call of a thread: {error}")))?;
         Ok(ThreadRequest { body: body.to_owned(), ..request })
     }
 
+}
+
+impl<R> ThreadRequest<R> {
     /// The value of a header; `name` in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())

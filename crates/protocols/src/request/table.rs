@@ -1,284 +1,235 @@
-//! Every route of the API, and the query parameters that its requests may have. A parameter that a route does not know
-//! is refused, because it would otherwise be ignored silently.
+//! Every route of the API. To add one, add a row here with its variant in `route`, its handler, and its
+//! description in `scripts/openapi`; tests name what is missing.
 
-use crate::request::{AgUiRoute, MemoryRoute, Route, ThreadRoute};
+use bobbin_definitions::limits::{DOCUMENT_REQUEST_BYTES, MESSAGE_REQUEST_BYTES};
 
-const NONE: &[&str] = &[];
+use crate::request::body::{CHAT, REQUEST};
+use crate::request::route::{EnvOf, Follow, Route, StreamRoute, ThreadRoute};
+use crate::request::row::{Ids, Row};
+use crate::request::{AgUiRoute, BodyRule, ChatRoute, McpRoute, MemoryRoute, OpenAiRoute};
+
+/// A body of JSON with the size of a message.
+const fn message(what: &'static str) -> BodyRule {
+    BodyRule::Json { limit: MESSAGE_REQUEST_BYTES, what }
+}
+
+const DOCUMENT: BodyRule = BodyRule::Json { limit: DOCUMENT_REQUEST_BYTES, what: "a document" };
+
 const PAGE: &[&str] = &["limit", "offset"];
+const THREADS: &[&str] = &[
+    "limit", "offset", "agent_id", "user_id", "key", "search", "startDate", "endDate", "executing", "terminated", "failed",
+    "include_children", "sort",
+];
 const FILES: &[&str] = &["stats", "grep", "find", "format", "stat", "thumbnail", "limit", "cursor"];
 const FILE: &[&str] = &["format", "stat", "thumbnail", "limit", "cursor"];
-const STREAM: &[&str] = &["includeSilent", "depth", "reasoning", "items", "progress", "token", "lastEventId"];
+const SOCKET: &[&str] = &["includeSilent", "depth", "reasoning", "items", "progress", "token", "lastEventId"];
 const EVENTS: &[&str] =
     &["includeSilent", "depth", "reasoning", "items", "progress", "token", "lastEventId", "run", "after"];
+const CHATS: &[&str] = &["agent", "features", "reasoning", "approvals"];
+const AG_UI: &[&str] = &["threadId", "runId", "offset", "limit", "before", "reasoning", "parts", "revise"];
+const OWNER: &[&str] = &["user_id"];
 /// Of `GET …/messages`, and of `state.getMessages` in code.
 pub const MESSAGES: &[&str] =
     &["limit", "offset", "before", "after", "order", "includeSilent", "depth", "ids"];
 /// Of `GET …/logs`, and of `state.getLogs` in code.
 pub const LOGS: &[&str] = &["limit", "offset", "order", "ids", "messageIds"];
 
-impl Route {
-    /// The query parameters that it knows; `None` where the thread's object knows them ([`ThreadRoute::parameters`]).
-    pub fn parameters(&self) -> Option<&'static [&'static str]> {
-        Some(match self {
-            Route::Health
-            | Route::Agents
-            | Route::Agent(_)
-            | Route::ExplainAgent(_)
-            | Route::CreateThread
-            | Route::MintToken
-            | Route::Mcp(_)
-            | Route::ListServers
-            | Route::ClientDocument
-            | Route::Resume => NONE,
-            Route::ListWaits => &["user_id", "kind", "limit", "cursor"],
-            Route::ListThreads => &[
-                "limit",
-                "offset",
-                "agent_id",
-                "user_id",
-                "key",
-                "search",
-                "startDate",
-                "endDate",
-                "executing",
-                "terminated",
-                "failed",
-                "include_children",
-                "sort",
-            ],
-            Route::Chat { .. } => &["agent", "features", "reasoning", "approvals"],
-            Route::AgUi { of: AgUiRoute::Read, .. } => {
-                &["threadId", "runId", "offset", "limit", "before", "reasoning", "parts", "revise"]
-            }
-            Route::AgUi { of: AgUiRoute::Run, .. } => &["threadId", "reasoning", "parts", "revise"],
-            Route::OpenAi(of) => of.parameters(),
-            Route::ListOwners => PAGE,
-            Route::GetEnv(_) | Route::PatchEnv(_) => &["user_id"],
-            Route::Memory { of: MemoryRoute::ListDocuments, .. } => &["user_id", "limit", "cursor", "tag"],
-            Route::Memory { of: MemoryRoute::Logs, .. } => &["user_id", "limit", "cursor"],
-            Route::Memory { .. } => &["user_id"],
-            // Whatever else an authorization server says is passed over.
-            Route::SignedIn => &["state", "code", "iss", "error"],
-            // The socket is asked for here, and the object never sees the query.
-            Route::Thread(_, route @ (ThreadRoute::Stream | ThreadRoute::Events)) => {
-                return route.parameters();
-            }
-            Route::Thread(..) => return None,
-        })
-    }
-}
+/// Routes that the Worker answers, or that name no thread.
+#[rustfmt::skip]
+pub const ROUTES: &[Row<Route>] = &[
+    Row::get("/healthz", "health", |_| Route::Health),
+    Row::get("/api/agents", "listAgents", |_| Route::Agents),
+    Row::get("/api/agents/{name}", "getAgent", |ids| Route::Agent(ids.take())),
+    Row::get("/api/agents/{name}/explain", "explainAgent", |ids| Route::ExplainAgent(ids.take())),
+    Row::post("/api/tokens", "mintToken", |_| Route::MintToken).body(REQUEST),
+    Row::get("/api/waits", "listOpenWaits", |_| Route::ListWaits).query(&["user_id", "kind", "limit", "cursor"]),
+    Row::get("/api/mcp", "listMcpServers", |_| Route::ListServers),
+    Row::post("/api/resume", "resume", |_| Route::Resume).body(message("a decision")),
+    // An authorization server may send further parameters: the handler ignores them.
+    Row::get("/api/oauth/callback", "signedIn", |_| Route::SignedIn).query(&["state", "code", "iss", "error"]),
+    Row::get("/.well-known/bobbin-client.json", "clientDocument", |_| Route::ClientDocument),
+    Row::get("/api/envs/instance", "getInstanceEnv", |_| Route::GetEnv(EnvOf::Instance)).query(OWNER),
+    Row::patch("/api/envs/instance", "changeInstanceEnv", |_| Route::PatchEnv(EnvOf::Instance)).query(OWNER).body(REQUEST),
+    Row::get("/api/envs/account", "getAccountEnv", |_| Route::GetEnv(EnvOf::Account)).query(OWNER),
+    Row::patch("/api/envs/account", "changeAccountEnv", |_| Route::PatchEnv(EnvOf::Account)).query(OWNER).body(REQUEST),
+    Row::get("/api/threads", "listThreads", |_| Route::ListThreads).query(THREADS),
+    Row::post("/api/threads", "createThread", |_| Route::CreateThread).body(REQUEST),
+    Row::get("/api/threads/owners", "listOwners", |_| Route::ListOwners).query(PAGE),
 
-impl ThreadRoute {
-    /// The query parameters that it knows; `None` for endpoints, which know their own.
-    pub fn parameters(&self) -> Option<&'static [&'static str]> {
-        Some(match self {
-            ThreadRoute::Memory { of, .. } => of.parameters(),
-            ThreadRoute::ListWaits => &["state", "descendants", "limit", "cursor"],
-            ThreadRoute::GetContext => &["history"],
-            ThreadRoute::ListRuns => &["limit", "before"],
-            ThreadRoute::GetRun(_) => &["trace"],
-            ThreadRoute::PostMessage => &["wait"],
-            ThreadRoute::PatchMessage(_) => &["truncate", "run"],
-            ThreadRoute::ListMessages => MESSAGES,
-            ThreadRoute::ListLogs => LOGS,
-            ThreadRoute::ListSubagents | ThreadRoute::ListEffects => PAGE,
-            ThreadRoute::GetValues => &["key", "limit", "offset", "prefix", "search", "cursor"],
-            ThreadRoute::DeleteValue => &["key"],
-            ThreadRoute::ListUploads => &["limit", "cursor"],
-            ThreadRoute::ListFiles => FILES,
-            ThreadRoute::GetFile(_) | ThreadRoute::HeadFile(_) => FILE,
-            ThreadRoute::DeleteFile(_) => &["recursive"],
-            ThreadRoute::Events => EVENTS,
-            ThreadRoute::Stream => STREAM,
-            ThreadRoute::Endpoint { .. } => return None,
-            // Whatever it is sent is refused.
-            _ => NONE,
-        })
-    }
-}
+    Row::get("/api/memory/{memory}", "getMemoryShared", |ids| shared(ids, MemoryRoute::Get)).query(OWNER),
+    Row::delete("/api/memory/{memory}", "clearMemoryShared", |ids| shared(ids, MemoryRoute::Clear)).query(OWNER),
+    Row::get("/api/memory/{memory}/documents", "listDocumentsShared", |ids| shared(ids, MemoryRoute::ListDocuments)).query(&["user_id", "limit", "cursor", "tag"]),
+    Row::post("/api/memory/{memory}/documents", "addDocumentShared", |ids| shared(ids, MemoryRoute::AddDocument)).query(OWNER).body(DOCUMENT),
+    Row::get("/api/memory/{memory}/documents/{documentId}", "getDocumentShared", |ids| shared_item(ids, MemoryRoute::GetDocument)).query(OWNER),
+    Row::delete("/api/memory/{memory}/documents/{documentId}", "deleteDocumentShared", |ids| shared_item(ids, MemoryRoute::DeleteDocument)).query(OWNER),
+    Row::post("/api/memory/{memory}/search", "searchMemoryShared", |ids| shared(ids, MemoryRoute::Search)).query(OWNER).body(DOCUMENT),
+    Row::get("/api/memory/{memory}/logs", "listSharedMemoryLogs", |ids| shared(ids, MemoryRoute::Logs)).query(&["user_id", "limit", "cursor"]),
 
-/// Every route: its method and its path, with `:thread` and `:item` for ids. What holds for all of them is tested with it.
-pub const TABLE: &[(&str, &str)] = &[
-    ("GET", "/healthz"),
-    ("GET", "/api/agents"),
-    ("GET", "/api/agents/:item"),
-    ("GET", "/api/agents/:item/explain"),
-    ("POST", "/api/chat"),
-    ("GET", "/api/chat/:item"),
-    ("GET", "/api/chat/:item/stream"),
-    ("POST", "/api/chat/:item/stop"),
-    ("POST", "/api/agents/:item/chat"),
-    ("GET", "/api/agents/:item/chat/:item"),
-    ("GET", "/api/agents/:item/chat/:item/stream"),
-    ("POST", "/api/agents/:item/chat/:item/stop"),
-    ("GET", "/api/agents/:item/ag-ui"),
-    ("POST", "/api/agents/:item/ag-ui"),
-    ("GET", "/v1/models"),
-    ("GET", "/v1/models/:item"),
-    ("POST", "/v1/chat/completions"),
-    ("POST", "/v1/responses"),
-    ("GET", "/v1/responses/:item"),
-    ("DELETE", "/v1/responses/:item"),
-    ("POST", "/v1/responses/:item/cancel"),
-    ("POST", "/v1/conversations"),
-    ("GET", "/v1/conversations/:item"),
-    ("POST", "/v1/conversations/:item"),
-    ("DELETE", "/v1/conversations/:item"),
-    ("GET", "/v1/conversations/:item/items"),
-    ("POST", "/v1/conversations/:item/items"),
-    ("GET", "/v1/conversations/:item/items/:item"),
-    ("DELETE", "/v1/conversations/:item/items/:item"),
-    ("POST", "/mcp"),
-    ("GET", "/.well-known/oauth-protected-resource"),
-    ("GET", "/.well-known/oauth-protected-resource/mcp"),
-    ("POST", "/api/tokens"),
-    ("GET", "/api/waits"),
-    ("GET", "/api/mcp"),
-    ("POST", "/api/resume"),
-    ("GET", "/api/oauth/callback"),
-    ("GET", "/.well-known/bobbin-client.json"),
-    ("GET", "/api/envs/instance"),
-    ("PATCH", "/api/envs/instance"),
-    ("GET", "/api/envs/account"),
-    ("PATCH", "/api/envs/account"),
-    ("GET", "/api/memory/:item"),
-    ("DELETE", "/api/memory/:item"),
-    ("GET", "/api/memory/:item/documents"),
-    ("POST", "/api/memory/:item/documents"),
-    ("GET", "/api/memory/:item/documents/:item"),
-    ("DELETE", "/api/memory/:item/documents/:item"),
-    ("POST", "/api/memory/:item/search"),
-    ("GET", "/api/memory/:item/logs"),
-    ("GET", "/api/threads"),
-    ("POST", "/api/threads"),
-    ("GET", "/api/threads/owners"),
-    ("GET", "/api/threads/:thread"),
-    ("PATCH", "/api/threads/:thread"),
-    ("DELETE", "/api/threads/:thread"),
-    ("GET", "/api/threads/:thread/context"),
-    ("POST", "/api/threads/:thread/context/summarize"),
-    ("DELETE", "/api/threads/:thread/context/summary"),
-    ("GET", "/api/threads/:thread/messages"),
-    ("POST", "/api/threads/:thread/messages"),
-    ("GET", "/api/threads/:thread/messages/:item"),
-    ("PATCH", "/api/threads/:thread/messages/:item"),
-    ("DELETE", "/api/threads/:thread/messages/:item"),
-    ("POST", "/api/threads/:thread/messages/:item/regenerate"),
-    ("POST", "/api/threads/:thread/fork"),
-    ("POST", "/api/threads/:thread/stop"),
-    ("POST", "/api/threads/:thread/continue"),
-    ("POST", "/api/threads/:thread/terminate"),
-    ("GET", "/api/threads/:thread/logs"),
-    ("GET", "/api/threads/:thread/logs/:item"),
-    ("GET", "/api/threads/:thread/runs"),
-    ("GET", "/api/threads/:thread/runs/:item"),
-    ("GET", "/api/threads/:thread/diagnostics"),
-    ("GET", "/api/threads/:thread/subagents"),
-    ("GET", "/api/threads/:thread/cost"),
-    ("GET", "/api/threads/:thread/budget"),
-    ("PATCH", "/api/threads/:thread/budget"),
-    ("GET", "/api/threads/:thread/runs/:item/spans"),
-    ("GET", "/api/threads/:thread/steps/:item/request"),
-    ("GET", "/api/threads/:thread/kv"),
-    ("POST", "/api/threads/:thread/kv"),
-    ("DELETE", "/api/threads/:thread/kv"),
-    ("GET", "/api/threads/:thread/effects"),
-    ("POST", "/api/threads/:thread/effects"),
-    ("GET", "/api/threads/:thread/effects/:item"),
-    ("POST", "/api/threads/:thread/effects/:item/run"),
-    ("POST", "/api/threads/:thread/effects/:item/cancel"),
-    ("GET", "/api/threads/:thread/fs"),
-    ("GET", "/api/threads/:thread/fs/:item"),
-    ("HEAD", "/api/threads/:thread/fs/:item"),
-    ("PUT", "/api/threads/:thread/fs/:item"),
-    ("POST", "/api/threads/:thread/fs/:item"),
-    ("PATCH", "/api/threads/:thread/fs/:item"),
-    ("DELETE", "/api/threads/:thread/fs/:item"),
-    ("GET", "/api/threads/:thread/uploads"),
-    ("POST", "/api/threads/:thread/uploads"),
-    ("GET", "/api/threads/:thread/uploads/:item"),
-    ("PUT", "/api/threads/:thread/uploads/:item/0"),
-    ("POST", "/api/threads/:thread/uploads/:item/complete"),
-    ("DELETE", "/api/threads/:thread/uploads/:item"),
-    ("GET", "/api/threads/:thread/variables/:item"),
-    ("POST", "/api/threads/:thread/variables/:item"),
-    ("GET", "/api/threads/:thread/waits"),
-    ("POST", "/api/threads/:thread/waits"),
-    ("DELETE", "/api/threads/:thread/waits/remembered"),
-    ("GET", "/api/threads/:thread/waits/:item"),
-    ("POST", "/api/threads/:thread/waits/:item"),
-    ("GET", "/api/threads/:thread/memory/:item"),
-    ("DELETE", "/api/threads/:thread/memory/:item"),
-    ("GET", "/api/threads/:thread/memory/:item/documents"),
-    ("POST", "/api/threads/:thread/memory/:item/documents"),
-    ("GET", "/api/threads/:thread/memory/:item/documents/:item"),
-    ("DELETE", "/api/threads/:thread/memory/:item/documents/:item"),
-    ("POST", "/api/threads/:thread/memory/:item/search"),
-    ("GET", "/api/threads/:thread/stream"),
-    ("GET", "/api/threads/:thread/events"),
+    Row::post("/api/chat", "postChat", |_| chat(None, ChatRoute::Post)).query(CHATS).body(message(CHAT)),
+    Row::get("/api/chat/{chatId}", "getChat", |ids| chat(None, ChatRoute::History(ids.take()))).query(CHATS),
+    Row::get("/api/chat/{chatId}/stream", "resumeChat", |ids| chat(None, ChatRoute::Stream(ids.take()))).query(CHATS),
+    Row::post("/api/chat/{chatId}/stop", "stopChat", |ids| chat(None, ChatRoute::Stop(ids.take()))).query(CHATS).body(REQUEST),
+    Row::post("/api/agents/{name}/chat", "postChatOfAgent", |ids| chat(Some(ids.take()), ChatRoute::Post)).query(CHATS).body(message(CHAT)),
+    Row::get("/api/agents/{name}/chat/{chatId}", "getChatOfAgent", |ids| chat(Some(ids.take()), ChatRoute::History(ids.take()))).query(CHATS),
+    Row::get("/api/agents/{name}/chat/{chatId}/stream", "resumeChatOfAgent", |ids| chat(Some(ids.take()), ChatRoute::Stream(ids.take()))).query(CHATS),
+    Row::post("/api/agents/{name}/chat/{chatId}/stop", "stopChatOfAgent", |ids| chat(Some(ids.take()), ChatRoute::Stop(ids.take()))).query(CHATS).body(REQUEST),
+
+    Row::get("/api/agents/{name}/ag-ui", "getAgUi", |ids| Route::AgUi { agent: ids.take(), of: AgUiRoute::Read }).query(AG_UI),
+    Row::post("/api/agents/{name}/ag-ui", "runAgUi", |ids| Route::AgUi { agent: ids.take(), of: AgUiRoute::Run }).query(&["threadId", "reasoning", "parts", "revise"]).body(message("a request for a run")),
+
+    Row::get("/.well-known/oauth-protected-resource", "getResourceMetadata", |_| Route::Mcp(McpRoute::Metadata)),
+    Row::get("/.well-known/oauth-protected-resource/mcp", "getMcpMetadata", |_| Route::Mcp(McpRoute::Metadata)),
+    Row::post("/mcp", "postMcp", |_| Route::Mcp(McpRoute::Post)).body(REQUEST),
+
+    Row::get("/v1/models", "listModels", |_| Route::OpenAi(OpenAiRoute::Models)),
+    Row::get("/v1/models/{name}", "getModel", |ids| Route::OpenAi(OpenAiRoute::Model(ids.take()))),
+    Row::post("/v1/chat/completions", "createChatCompletion", |_| Route::OpenAi(OpenAiRoute::Complete)).query(&["reasoning"]).body(message(ANSWER)),
+    Row::post("/v1/responses", "createResponse", |_| Route::OpenAi(OpenAiRoute::Respond)).body(message(ANSWER)),
+    Row::get("/v1/responses/{responseId}", "getResponse", |ids| Route::OpenAi(OpenAiRoute::Response(ids.take()))).query(&["stream", "starting_after", "include", "include[]", "include_obfuscation"]),
+    Row::delete("/v1/responses/{responseId}", "deleteResponse", |ids| Route::OpenAi(OpenAiRoute::DeleteResponse(ids.take()))),
+    Row::post("/v1/responses/{responseId}/cancel", "cancelResponse", |ids| Route::OpenAi(OpenAiRoute::CancelResponse(ids.take()))).body(REQUEST),
+    Row::post("/v1/conversations", "createConversation", |_| Route::OpenAi(OpenAiRoute::Converse)).body(REQUEST),
+    Row::get("/v1/conversations/{conversationId}", "getConversation", |ids| Route::OpenAi(OpenAiRoute::Conversation(ids.take()))),
+    Row::post("/v1/conversations/{conversationId}", "changeConversation", |ids| Route::OpenAi(OpenAiRoute::ChangeConversation(ids.take()))).body(REQUEST),
+    Row::delete("/v1/conversations/{conversationId}", "deleteConversation", |ids| Route::OpenAi(OpenAiRoute::DeleteConversation(ids.take()))),
+    Row::get("/v1/conversations/{conversationId}/items", "listConversationItems", |ids| Route::OpenAi(OpenAiRoute::Items(ids.take()))).query(&["after", "limit", "order", "include", "include[]"]),
+    Row::post("/v1/conversations/{conversationId}/items", "addConversationItems", |ids| Route::OpenAi(OpenAiRoute::AddItems(ids.take()))).query(&["include", "include[]"]).body(REQUEST),
+    Row::get("/v1/conversations/{conversationId}/items/{itemId}", "getConversationItem", |ids| Route::OpenAi(OpenAiRoute::Item(ids.take(), ids.take()))).query(&["include", "include[]"]),
+    Row::delete("/v1/conversations/{conversationId}/items/{itemId}", "deleteConversationItem", |ids| Route::OpenAi(OpenAiRoute::DeleteItem(ids.take(), ids.take()))),
 ];
 
-#[cfg(test)]
-mod tests {
-    use bobbin_definitions::sorted::SortedSet;
-    use std::mem::{Discriminant, discriminant};
+const ANSWER: &str = "a request for an answer";
 
-    use super::*;
-    use crate::request::Target;
-    use bobbin_definitions::definitions::endpoint::RESERVED;
+fn shared(ids: &mut Ids, of: MemoryRoute) -> Route {
+    Route::Memory { memory: ids.take(), of }
+}
 
-    const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+fn shared_item(ids: &mut Ids, of: fn(String) -> MemoryRoute) -> Route {
+    Route::Memory { memory: ids.take(), of: of(ids.take()) }
+}
 
-    fn route(method: &str, path: &str) -> Option<Route> {
-        Route::of(method, &Target::of(&format!("https://host{path}"))).ok()
+fn chat(agent: Option<String>, of: ChatRoute) -> Route {
+    Route::Chat { agent, of }
+}
+
+/// A route of one thread: the thread, and the route.
+pub(super) type OfThread<R> = (String, R);
+
+/// Routes that a thread's object answers with a text.
+#[rustfmt::skip]
+pub const TEXTS: &[Row<OfThread<ThreadRoute>>] = &[
+    Row::get("/api/threads/{threadId}", "getThread", |ids| of(ids, ThreadRoute::Get)),
+    Row::patch("/api/threads/{threadId}", "changeThread", |ids| of(ids, ThreadRoute::Patch)).body(REQUEST),
+    Row::delete("/api/threads/{threadId}", "deleteThread", |ids| of(ids, ThreadRoute::Delete)),
+    Row::post("/api/threads/{threadId}/fork", "forkThread", |ids| of(ids, ThreadRoute::Fork)).body(REQUEST),
+    Row::post("/api/threads/{threadId}/stop", "stopThread", |ids| of(ids, ThreadRoute::Stop)).body(REQUEST),
+    Row::post("/api/threads/{threadId}/continue", "continueThread", |ids| of(ids, ThreadRoute::Continue)).body(REQUEST),
+    Row::post("/api/threads/{threadId}/terminate", "terminateThread", |ids| of(ids, ThreadRoute::Terminate)).body(REQUEST),
+    Row::get("/api/threads/{threadId}/subagents", "listSubagents", |ids| of(ids, ThreadRoute::ListSubagents)).query(PAGE),
+    Row::get("/api/threads/{threadId}/variables/{requestId}", "getMissingVariables", |ids| item(ids, ThreadRoute::GetVariables)),
+    Row::post("/api/threads/{threadId}/variables/{requestId}", "giveVariables", |ids| item(ids, ThreadRoute::PostVariables)).body(REQUEST),
+    Row::get("/api/threads/{threadId}/context", "getContext", |ids| of(ids, ThreadRoute::GetContext)).query(&["history"]),
+    Row::post("/api/threads/{threadId}/context/summarize", "summarize", |ids| of(ids, ThreadRoute::Summarize)).body(REQUEST),
+    Row::delete("/api/threads/{threadId}/context/summary", "dropSummary", |ids| of(ids, ThreadRoute::DropSummary)),
+    Row::get("/api/threads/{threadId}/diagnostics", "getDiagnostics", |ids| of(ids, ThreadRoute::Diagnostics)),
+    Row::get("/api/threads/{threadId}/messages", "listMessages", |ids| of(ids, ThreadRoute::ListMessages)).query(MESSAGES),
+    Row::post("/api/threads/{threadId}/messages", "sendMessage", |ids| of(ids, ThreadRoute::PostMessage)).query(&["wait"]).body(message("a message request")),
+    Row::get("/api/threads/{threadId}/messages/{messageId}", "getMessage", |ids| item(ids, ThreadRoute::GetMessage)),
+    Row::patch("/api/threads/{threadId}/messages/{messageId}", "changeMessage", |ids| item(ids, ThreadRoute::PatchMessage)).query(&["truncate", "run"]).body(REQUEST),
+    Row::delete("/api/threads/{threadId}/messages/{messageId}", "deleteMessage", |ids| item(ids, ThreadRoute::DeleteMessage)),
+    Row::post("/api/threads/{threadId}/messages/{messageId}/regenerate", "regenerateMessage", |ids| item(ids, ThreadRoute::Regenerate)).body(REQUEST),
+    Row::get("/api/threads/{threadId}/runs", "listRuns", |ids| of(ids, ThreadRoute::ListRuns)).query(&["limit", "before"]),
+    Row::get("/api/threads/{threadId}/runs/{run}", "getRun", |ids| item(ids, ThreadRoute::GetRun)).query(&["trace"]),
+    Row::get("/api/threads/{threadId}/runs/{run}/spans", "getSpans", |ids| item(ids, ThreadRoute::GetSpans)),
+    Row::get("/api/threads/{threadId}/steps/{messageId}/request", "getStepRequest", |ids| item(ids, ThreadRoute::GetStepRequest)),
+    Row::get("/api/threads/{threadId}/cost", "getCost", |ids| of(ids, ThreadRoute::GetCost)),
+    Row::get("/api/threads/{threadId}/budget", "getBudget", |ids| of(ids, ThreadRoute::GetBudget)),
+    Row::patch("/api/threads/{threadId}/budget", "changeBudget", |ids| of(ids, ThreadRoute::PatchBudget)).body(REQUEST),
+    Row::get("/api/threads/{threadId}/logs", "listLogs", |ids| of(ids, ThreadRoute::ListLogs)).query(LOGS),
+    Row::get("/api/threads/{threadId}/logs/{logId}", "getLog", |ids| item(ids, ThreadRoute::GetLog)),
+    Row::get("/api/threads/{threadId}/waits", "listWaits", |ids| of(ids, ThreadRoute::ListWaits)).query(&["state", "descendants", "limit", "cursor"]),
+    Row::post("/api/threads/{threadId}/waits", "decideWaits", |ids| of(ids, ThreadRoute::DecideWaits)).body(message("a decision")),
+    Row::delete("/api/threads/{threadId}/waits/remembered", "forgetApprovals", |ids| of(ids, ThreadRoute::ForgetWaits)),
+    Row::get("/api/threads/{threadId}/waits/{waitId}", "getWait", |ids| item(ids, ThreadRoute::GetWait)),
+    Row::post("/api/threads/{threadId}/waits/{waitId}", "decideWait", |ids| item(ids, ThreadRoute::DecideWait)).body(message("a decision")),
+    Row::get("/api/threads/{threadId}/kv", "getValues", |ids| of(ids, ThreadRoute::GetValues)).query(&["key", "limit", "offset", "prefix", "search", "cursor"]),
+    Row::post("/api/threads/{threadId}/kv", "setValue", |ids| of(ids, ThreadRoute::PostValue)).body(REQUEST),
+    Row::delete("/api/threads/{threadId}/kv", "deleteValue", |ids| of(ids, ThreadRoute::DeleteValue)).query(&["key"]),
+    Row::get("/api/threads/{threadId}/effects", "listEffects", |ids| of(ids, ThreadRoute::ListEffects)).query(PAGE),
+    Row::post("/api/threads/{threadId}/effects", "scheduleEffect", |ids| of(ids, ThreadRoute::PostEffect)).body(REQUEST),
+    Row::get("/api/threads/{threadId}/effects/{effectId}", "getEffect", |ids| item(ids, ThreadRoute::GetEffect)),
+    Row::post("/api/threads/{threadId}/effects/{effectId}/run", "runEffect", |ids| item(ids, ThreadRoute::RunEffect)).body(REQUEST),
+    Row::post("/api/threads/{threadId}/effects/{effectId}/cancel", "cancelEffect", |ids| item(ids, ThreadRoute::CancelEffect)).body(REQUEST),
+    Row::get("/api/threads/{threadId}/memory/{memory}", "getMemory", |ids| own(ids, MemoryRoute::Get)),
+    Row::delete("/api/threads/{threadId}/memory/{memory}", "clearMemory", |ids| own(ids, MemoryRoute::Clear)),
+    Row::get("/api/threads/{threadId}/memory/{memory}/documents", "listDocuments", |ids| own(ids, MemoryRoute::ListDocuments)).query(&["limit", "cursor", "tag"]),
+    Row::post("/api/threads/{threadId}/memory/{memory}/documents", "addDocument", |ids| own(ids, MemoryRoute::AddDocument)).body(DOCUMENT),
+    Row::get("/api/threads/{threadId}/memory/{memory}/documents/{documentId}", "getDocument", |ids| own_item(ids, MemoryRoute::GetDocument)),
+    Row::delete("/api/threads/{threadId}/memory/{memory}/documents/{documentId}", "deleteDocument", |ids| own_item(ids, MemoryRoute::DeleteDocument)),
+    Row::post("/api/threads/{threadId}/memory/{memory}/search", "searchMemory", |ids| own(ids, MemoryRoute::Search)).body(DOCUMENT),
+];
+
+/// Routes whose bodies pass between client and object as streams.
+#[rustfmt::skip]
+pub const STREAMS: &[Row<OfThread<StreamRoute>>] = &[
+    Row::get("/api/threads/{threadId}/fs", "listFiles", |ids| of(ids, StreamRoute::ListFiles)).query(FILES).body(BodyRule::Streamed),
+    Row::get("/api/threads/{threadId}/fs/{path}", "readFile", |ids| item(ids, StreamRoute::GetFile)).query(FILE).body(BodyRule::Streamed),
+    Row::head("/api/threads/{threadId}/fs/{path}", "headFile", |ids| item(ids, StreamRoute::HeadFile)).query(FILE).body(BodyRule::Streamed),
+    Row::post("/api/threads/{threadId}/fs/{path}", "postFile", |ids| item(ids, StreamRoute::PostFile)).body(BodyRule::Streamed),
+    Row::put("/api/threads/{threadId}/fs/{path}", "writeFile", |ids| item(ids, StreamRoute::PutFile)).body(BodyRule::Streamed),
+    Row::patch("/api/threads/{threadId}/fs/{path}", "moveFile", |ids| item(ids, StreamRoute::MoveFile)).body(BodyRule::Streamed),
+    Row::delete("/api/threads/{threadId}/fs/{path}", "deleteFile", |ids| item(ids, StreamRoute::DeleteFile)).query(&["recursive"]).body(BodyRule::Streamed),
+    Row::get("/api/threads/{threadId}/uploads", "listUploads", |ids| of(ids, StreamRoute::ListUploads)).query(&["limit", "cursor"]).body(BodyRule::Streamed),
+    Row::post("/api/threads/{threadId}/uploads", "startUpload", |ids| of(ids, StreamRoute::StartUpload)).body(BodyRule::Streamed),
+    Row::get("/api/threads/{threadId}/uploads/{uploadId}", "getUpload", |ids| item(ids, StreamRoute::GetUpload)).body(BodyRule::Streamed),
+    Row::delete("/api/threads/{threadId}/uploads/{uploadId}", "deleteUpload", |ids| item(ids, StreamRoute::DeleteUpload)).body(BodyRule::Streamed),
+    Row::post("/api/threads/{threadId}/uploads/{uploadId}/complete", "completeUpload", |ids| item(ids, StreamRoute::CompleteUpload)).body(BodyRule::Streamed),
+    Row::put("/api/threads/{threadId}/uploads/{uploadId}/{index}", "putChunk", chunk).body(BodyRule::Streamed),
+];
+
+/// Routes that follow a thread.
+pub const FOLLOWS: &[Row<OfThread<Follow>>] = &[
+    Row::get("/api/threads/{threadId}/events", "streamEvents", |ids| of(ids, Follow::Events)).query(EVENTS),
+    Row::get("/api/threads/{threadId}/stream", "openSocket", |ids| of(ids, Follow::Socket)).query(SOCKET),
+];
+
+fn of<R>(ids: &mut Ids, route: R) -> OfThread<R> {
+    (ids.take(), route)
+}
+
+fn item<R>(ids: &mut Ids, route: fn(String) -> R) -> OfThread<R> {
+    (ids.take(), route(ids.take()))
+}
+
+fn own(ids: &mut Ids, of: MemoryRoute) -> OfThread<ThreadRoute> {
+    (ids.take(), ThreadRoute::Memory { memory: ids.take(), of })
+}
+
+fn own_item(ids: &mut Ids, of: fn(String) -> MemoryRoute) -> OfThread<ThreadRoute> {
+    (ids.take(), ThreadRoute::Memory { memory: ids.take(), of: of(ids.take()) })
+}
+
+fn chunk(ids: &mut Ids) -> OfThread<StreamRoute> {
+    (ids.take(), StreamRoute::PutChunk { upload: ids.take(), index: ids.take() })
+}
+
+/// A row as its documentation needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct Described {
+    /// Its name.
+    pub id: &'static str,
+    /// Its method.
+    pub method: &'static str,
+    /// Its path, with names in braces.
+    pub path: &'static str,
+    /// Its query parameters.
+    pub parameters: &'static [&'static str],
+}
+
+/// All routes.
+pub fn all() -> impl Iterator<Item = Described> {
+    fn described<R>(rows: &'static [Row<R>]) -> impl Iterator<Item = Described> {
+        rows.iter().map(|row| Described { id: row.id, method: row.method, path: row.path, parameters: row.parameters })
     }
-
-    fn kind(route: &Route) -> (Discriminant<Route>, Option<Discriminant<ThreadRoute>>) {
-        match route {
-            Route::Thread(_, of) => (discriminant(route), Some(discriminant(of))),
-            _ => (discriminant(route), None),
-        }
-    }
-
-    #[test]
-    fn the_table_has_every_route_once() {
-        let listed: Vec<_> = TABLE.iter().map(|(method, path)| route(method, path).unwrap()).collect();
-        let distinct: SortedSet<_> = TABLE.iter().collect();
-        assert_eq!(distinct.len(), TABLE.len());
-        // Whatever else leads to a route of the runtime leads to one of these.
-        for method in METHODS {
-            let of_threads = RESERVED.iter().flat_map(|name| {
-                ["", "/x", "/x/0", "/x/run", "/x/cancel", "/x/complete", "/x/spans", "/x/request"]
-                    .map(|below| format!("/api/threads/t/{name}{below}"))
-            });
-            let others = [
-                "agents",
-                "agents/x",
-                "agents/x/explain",
-                "tokens",
-                "waits",
-                "mcp",
-                "resume",
-                "oauth/callback",
-                "envs/instance",
-                "envs/account",
-                "memory/x",
-                "memory/x/documents",
-                "memory/x/documents/x",
-                "memory/x/search",
-                "memory/x/logs",
-                "threads",
-            ]
-            .into_iter()
-            .chain(["threads/owners", "threads/t"])
-            .map(|path| format!("/api/{path}"));
-            for path in of_threads.chain(others) {
-                let Some(found) = route(method, &path) else { continue };
-                if matches!(found, Route::Thread(_, ThreadRoute::Endpoint { .. })) {
-                    continue;
-                }
-                assert!(listed.iter().any(|known| kind(known) == kind(&found)), "{method} {path} is missing");
-            }
-        }
-    }
+    described(ROUTES).chain(described(TEXTS)).chain(described(STREAMS)).chain(described(FOLLOWS))
 }

@@ -9,35 +9,35 @@ const EVENTS: &str = "text/event-stream";
 
 pub(super) fn chats() -> Vec<Operation> {
     let new = Operation::new;
-    let posts = [("POST /api/agents/{name}/chat", "postChatOfAgent"), ("POST /api/chat", "postChat")];
+    let posts = ["postChatOfAgent", "postChat"];
     let histories =
-        [("GET /api/agents/{name}/chat/{chatId}", "getChatOfAgent"), ("GET /api/chat/{chatId}", "getChat")];
+        ["getChatOfAgent", "getChat"];
     let streams = [
-        ("GET /api/agents/{name}/chat/{chatId}/stream", "resumeChatOfAgent"),
-        ("GET /api/chat/{chatId}/stream", "resumeChat"),
+        "resumeChatOfAgent",
+        "resumeChat",
     ];
     let stops = [
-        ("POST /api/agents/{name}/chat/{chatId}/stop", "stopChatOfAgent"),
-        ("POST /api/chat/{chatId}/stop", "stopChat"),
+        "stopChatOfAgent",
+        "stopChat",
     ];
     let mut all = Vec::new();
-    all.extend(posts.map(|(line, id)| {
-        new(line, id, Scope::Thread, "What a page of `useChat` sends.")
+    all.extend(posts.map(|id| {
+        new(id, Scope::Thread, "What a page of `useChat` sends.")
             .takes::<Object>()
             .answers(200, "The reply, as chunks of the AI SDK.", vec![(EVENTS, None)])
             .fails(&[Code::Conflict, Code::AgentNotFound, Code::TooLarge])
     }));
-    all.extend(histories.map(|(line, id)| {
-        new(line, id, Scope::Thread, "The messages of a chat, as the AI SDK has them.")
+    all.extend(histories.map(|id| {
+        new(id, Scope::Thread, "The messages of a chat, as the AI SDK has them.")
             .gives::<chats::Chat>(200, "A reply that is under way is left out.")
     }));
-    all.extend(streams.map(|(line, id)| {
-        new(line, id, Scope::Thread, "The reply that is under way, from its beginning.")
+    all.extend(streams.map(|id| {
+        new(id, Scope::Thread, "The reply that is under way, from its beginning.")
             .answers(200, "The reply, as chunks of the AI SDK.", vec![(EVENTS, None)])
             .gives_nothing(204, "None is under way.")
     }));
-    all.extend(stops.map(|(line, id)| {
-        new(line, id, Scope::Thread, "Stops what is under way.")
+    all.extend(stops.map(|id| {
+        new(id, Scope::Thread, "Stops what is under way.")
             .may_take::<Object>()
             .gives::<chats::Stopped>(200, "It is stopped.")
             .gives_nothing(204, "Nothing ran.")
@@ -52,7 +52,6 @@ fn ag_ui() -> [Operation; 2] {
     const JSON: &str = "application/json";
     [
         Operation::new(
-            "GET /api/agents/{name}/ag-ui",
             "getAgUi",
             Scope::Thread,
             "A conversation of AG-UI; with `runId` that run, from its beginning, or behind the event that `Last-Event-ID` names.",
@@ -60,7 +59,6 @@ fn ag_ui() -> [Operation; 2] {
         .answers(200, "The conversation, or the events of the run.", vec![(JSON, None), (EVENTS, None)])
         .fails(&[Code::AgentNotFound, Code::Conflict]),
         Operation::new(
-            "POST /api/agents/{name}/ag-ui",
             "runAgUi",
             Scope::Thread,
             "What a client of AG-UI sends for a run. With `Last-Event-ID` the events behind that one.",
@@ -74,16 +72,16 @@ fn ag_ui() -> [Operation; 2] {
 /// Routes for clients of MCP, which defines the messages.
 fn mcp() -> Vec<Operation> {
     let metadata = [
-        ("GET /.well-known/oauth-protected-resource", "getResourceMetadata"),
-        ("GET /.well-known/oauth-protected-resource/mcp", "getMcpMetadata"),
+        "getResourceMetadata",
+        "getMcpMetadata",
     ];
-    let metadata = metadata.map(|(line, id)| {
-        Operation::new(line, id, Scope::Anybody, "Who gives access tokens for MCP.")
+    let metadata = metadata.map(|id| {
+        Operation::new(id, Scope::Anybody, "Who gives access tokens for MCP.")
             .gives::<Object>(200, "The metadata of a protected resource (RFC 9728).")
             .fails(&[Code::NotFound])
     });
     let post =
-        Operation::new("POST /mcp", "postMcp", Scope::Owner, "A message of a client of MCP (docs/mcp.md).")
+        Operation::new("postMcp", Scope::Owner, "A message of a client of MCP (docs/mcp.md).")
             .takes::<Object>()
             .answers(
                 200,

@@ -7,10 +7,9 @@ use crate::types::memories;
 
 /// The same requests below a thread and below `/api/memory`.
 macro_rules! of_memory {
-    ($below:literal, $suffix:literal) => {
+    ($suffix:literal) => {
         [
             Operation::new(
-                concat!("GET ", $below),
                 concat!("getMemory", $suffix),
                 Scope::Thread,
                 "A memory, in numbers.",
@@ -18,21 +17,18 @@ macro_rules! of_memory {
             .gives::<memories::MemoryInfo>(200, "The memory.")
             .fails(&[Code::MemoryNotFound]),
             Operation::new(
-                concat!("DELETE ", $below),
                 concat!("clearMemory", $suffix),
                 Scope::Owner,
                 "Everything in it goes.",
             )
             .gives_nothing(204, "It is empty."),
             Operation::new(
-                concat!("GET ", $below, "/documents"),
                 concat!("listDocuments", $suffix),
                 Scope::Thread,
                 "Its documents.",
             )
             .gives::<memories::DocumentPage>(200, "Newest first."),
             Operation::new(
-                concat!("POST ", $below, "/documents"),
                 concat!("addDocument", $suffix),
                 Scope::Owner,
                 "Takes a document in.",
@@ -43,21 +39,18 @@ macro_rules! of_memory {
             .gives::<memories::OneDocument>(202, "It will be indexed.")
             .fails(&[Code::MemoryFull, Code::TooLarge]),
             Operation::new(
-                concat!("GET ", $below, "/documents/{documentId}"),
                 concat!("getDocument", $suffix),
                 Scope::Thread,
                 "A document, and how far its index is.",
             )
             .gives::<memories::OneDocument>(200, "The document."),
             Operation::new(
-                concat!("DELETE ", $below, "/documents/{documentId}"),
                 concat!("deleteDocument", $suffix),
                 Scope::Owner,
                 "Takes a document out.",
             )
             .gives_nothing(204, "It is found no more."),
             Operation::new(
-                concat!("POST ", $below, "/search"),
                 concat!("searchMemory", $suffix),
                 Scope::Thread,
                 "Looks something up.",
@@ -70,14 +63,13 @@ macro_rules! of_memory {
 
 pub(super) fn memories() -> Vec<Operation> {
     let shared = Operation::new(
-        "GET /api/memory/{memory}/logs",
         "listSharedMemoryLogs",
         Scope::Owner,
         "Requests for vectors that no run has made.",
     )
     .gives::<memories::MemoryLogs>(200, "Newest first.");
-    let mut all = Vec::from(of_memory!("/api/threads/{threadId}/memory/{memory}", ""));
-    all.extend(of_memory!("/api/memory/{memory}", "Shared"));
+    let mut all = Vec::from(of_memory!(""));
+    all.extend(of_memory!("Shared"));
     all.push(shared);
     all
 }

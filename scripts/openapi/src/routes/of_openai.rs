@@ -11,13 +11,12 @@ const JSON: &str = "application/json";
 pub(super) fn openai() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("GET /v1/models", "listModels", Scope::Owner, "The agents, as OpenAI's clients list models.")
+        new("listModels", Scope::Owner, "The agents, as OpenAI's clients list models.")
             .gives::<Object>(200, "Those that are exposed."),
-        new("GET /v1/models/{name}", "getModel", Scope::Owner, "An agent, as a model.")
+        new("getModel", Scope::Owner, "An agent, as a model.")
             .gives::<Object>(200, "The agent.")
             .fails(&[Code::AgentNotFound]),
         new(
-            "POST /v1/chat/completions",
             "createChatCompletion",
             Scope::Thread,
             "A message, and what is answered.",
@@ -25,12 +24,11 @@ pub(super) fn openai() -> Vec<Operation> {
         .takes::<Object>()
         .answers(200, "A `chat.completion`, or its chunks.", vec![(JSON, None), (EVENTS, None)])
         .fails(&[Code::AgentNotFound, Code::UnsupportedParameter, Code::Conflict, Code::TooLarge]),
-        new("POST /v1/responses", "createResponse", Scope::Thread, "A message, and what comes of it.")
+        new("createResponse", Scope::Thread, "A message, and what comes of it.")
             .takes::<Object>()
             .answers(200, "A `response`, or its events.", vec![(JSON, None), (EVENTS, None)])
             .fails(&[Code::AgentNotFound, Code::UnsupportedParameter, Code::Conflict, Code::TooLarge]),
         new(
-            "GET /v1/responses/{responseId}",
             "getResponse",
             Scope::Thread,
             "A response as it is now, or its events.",
@@ -38,7 +36,6 @@ pub(super) fn openai() -> Vec<Operation> {
         .answers(200, "The response.", vec![(JSON, None), (EVENTS, None)])
         .fails(&[Code::NotFound]),
         new(
-            "DELETE /v1/responses/{responseId}",
             "deleteResponse",
             Scope::Owner,
             "Deletes the thread of a response.",
@@ -46,7 +43,6 @@ pub(super) fn openai() -> Vec<Operation> {
         .gives::<Object>(200, "It is gone.")
         .fails(&[Code::NotFound]),
         new(
-            "POST /v1/responses/{responseId}/cancel",
             "cancelResponse",
             Scope::Thread,
             "Stops the run of a response.",
@@ -64,12 +60,11 @@ pub(super) fn openai() -> Vec<Operation> {
 fn conversations() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("POST /v1/conversations", "createConversation", Scope::Owner, "A new thread, as a conversation.")
+        new("createConversation", Scope::Owner, "A new thread, as a conversation.")
             .may_take::<Object>()
             .gives::<Object>(200, "The conversation.")
             .fails(&[Code::AgentNotFound, Code::MissingField, Code::UnsupportedParameter]),
         new(
-            "GET /v1/conversations/{conversationId}",
             "getConversation",
             Scope::Thread,
             "A thread, as a conversation.",
@@ -77,7 +72,6 @@ fn conversations() -> Vec<Operation> {
         .gives::<Object>(200, "The conversation.")
         .fails(&[Code::NotFound]),
         new(
-            "POST /v1/conversations/{conversationId}",
             "changeConversation",
             Scope::Owner,
             "Changes what is kept with a conversation.",
@@ -86,7 +80,6 @@ fn conversations() -> Vec<Operation> {
         .gives::<Object>(200, "What it is now.")
         .fails(&[Code::NotFound]),
         new(
-            "DELETE /v1/conversations/{conversationId}",
             "deleteConversation",
             Scope::Owner,
             "Deletes its thread.",
@@ -100,7 +93,6 @@ fn items() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new(
-            "GET /v1/conversations/{conversationId}/items",
             "listConversationItems",
             Scope::Thread,
             "What was said in it.",
@@ -108,7 +100,6 @@ fn items() -> Vec<Operation> {
         .gives::<Object>(200, "A page.")
         .fails(&[Code::NotFound]),
         new(
-            "POST /v1/conversations/{conversationId}/items",
             "addConversationItems",
             Scope::Thread,
             "Adds what instructs.",
@@ -117,7 +108,6 @@ fn items() -> Vec<Operation> {
         .gives::<Object>(200, "What was added.")
         .fails(&[Code::NotFound, Code::UnsupportedParameter]),
         new(
-            "GET /v1/conversations/{conversationId}/items/{itemId}",
             "getConversationItem",
             Scope::Thread,
             "A message, as an item.",
@@ -125,7 +115,6 @@ fn items() -> Vec<Operation> {
         .gives::<Object>(200, "The item.")
         .fails(&[Code::NotFound]),
         new(
-            "DELETE /v1/conversations/{conversationId}/items/{itemId}",
             "deleteConversationItem",
             Scope::Owner,
             "Deletes a message.",

@@ -8,15 +8,14 @@ use crate::types::{agents, mcp, threads, waits};
 pub(super) fn server() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("GET /healthz", "health", Scope::Anybody, "Whether the server serves.")
+        new("health", Scope::Anybody, "Whether the server serves.")
             .gives::<agents::Health>(200, "It does."),
-        new("GET /api/agents", "listAgents", Scope::Owner, "The agents that there are.")
+        new("listAgents", Scope::Owner, "The agents that there are.")
             .gives::<agents::AgentList>(200, "By name."),
-        new("GET /api/agents/{name}", "getAgent", Scope::Owner, "An agent, with its sides and variables.")
+        new("getAgent", Scope::Owner, "An agent, with its sides and variables.")
             .gives::<agents::AgentDetail>(200, "The agent.")
             .fails(&[Code::AgentNotFound]),
         new(
-            "GET /api/agents/{name}/explain",
             "explainAgent",
             Scope::Owner,
             "What an agent is made of, and what it lacks.",
@@ -24,7 +23,6 @@ pub(super) fn server() -> Vec<Operation> {
         .gives::<agents::AgentExplained>(200, "Without any request to the outside.")
         .fails(&[Code::AgentNotFound]),
         new(
-            "POST /api/tokens",
             "mintToken",
             Scope::Owner,
             "A token that expires, for a page that must not hold a key.",
@@ -33,19 +31,18 @@ pub(super) fn server() -> Vec<Operation> {
         .gives::<agents::Token>(200, "The token.")
         .fails(&[Code::Forbidden, Code::InvalidField]),
         new(
-            "GET /api/waits",
             "listOpenWaits",
             Scope::Owner,
             "What is asked of people in all threads of an owner.",
         )
         .gives::<waits::InboxPage>(200, "Those that are open, newest first."),
-        new("GET /api/mcp", "listMcpServers", Scope::Admin, "MCP servers, and how they answer.")
+        new("listMcpServers", Scope::Admin, "MCP servers, and how they answer.")
             .gives::<mcp::McpServers>(200, "By name."),
-        new("POST /api/resume", "resume", Scope::Link, "Decides with the token of a link.")
+        new("resume", Scope::Link, "Decides with the token of a link.")
             .takes::<waits::Resume>()
             .gives::<waits::WaitDecided>(200, "It is decided.")
             .fails(&[Code::InvalidToken, Code::Conflict]),
-        new("GET /api/oauth/callback", "signedIn", Scope::Anybody, "A browser comes back from where somebody has signed in to an MCP server.")
+        new("signedIn", Scope::Anybody, "A browser comes back from where somebody has signed in to an MCP server.")
             .says("What it brings says which run waits for it, and is held against what that was sent with. The answer is a page for people.")
             .answers(200, "Somebody is signed in.", vec![("text/html", None)])
             .answers(400, "It was not asked for here.", vec![("text/html", None)])
@@ -53,7 +50,7 @@ pub(super) fn server() -> Vec<Operation> {
             .answers(409, "It is being completed.", vec![("text/html", None)])
             .answers(410, "Nobody waits for it any more.", vec![("text/html", None)])
             .answers(502, "It could not be completed.", vec![("text/html", None)]),
-        new("GET /.well-known/bobbin-client.json", "clientDocument", Scope::Anybody, "What the deployment says of itself to authorization servers.")
+        new("clientDocument", Scope::Anybody, "What the deployment says of itself to authorization servers.")
             .gives::<mcp::ClientDocument>(200, "As a Client ID Metadata Document."),
     ]
 }
@@ -61,20 +58,18 @@ pub(super) fn server() -> Vec<Operation> {
 pub(super) fn values() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("GET /api/envs/instance", "getInstanceEnv", Scope::Admin, "Values of variables of the instance.")
+        new("getInstanceEnv", Scope::Admin, "Values of variables of the instance.")
             .gives::<threads::ShownEnv>(200, "Those of the type `text`, and the types of all."),
         new(
-            "PATCH /api/envs/instance",
             "changeInstanceEnv",
             Scope::Admin,
             "Sets values of variables of the instance.",
         )
         .takes::<threads::EnvChange>()
         .gives::<threads::ShownEnv>(200, "What there is now."),
-        new("GET /api/envs/account", "getAccountEnv", Scope::Owner, "Values of variables of an owner.")
+        new("getAccountEnv", Scope::Owner, "Values of variables of an owner.")
             .gives::<threads::ShownEnv>(200, "Those of the type `text`, and the types of all."),
         new(
-            "PATCH /api/envs/account",
             "changeAccountEnv",
             Scope::Owner,
             "Sets values of variables of an owner.",

@@ -8,7 +8,7 @@ use crate::types::{Success, frames, messages, runs, threads};
 pub(super) fn threads() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("POST /api/threads", "createThread", Scope::Owner, "A new thread.")
+        new("createThread", Scope::Owner, "A new thread.")
             .keyed()
             .takes::<threads::NewThread>()
             .gives::<threads::ThreadCreated>(200, "It is there.")
@@ -19,16 +19,15 @@ pub(super) fn threads() -> Vec<Operation> {
                 Code::MissingVariables,
                 Code::EncryptionUnavailable,
             ]),
-        new("GET /api/threads", "listThreads", Scope::Owner, "Threads of an owner.")
+        new("listThreads", Scope::Owner, "Threads of an owner.")
             .says("The list is a copy that may lag a moment behind the threads.")
             .gives::<threads::ThreadPage>(200, "A page."),
-        new("GET /api/threads/owners", "listOwners", Scope::Admin, "Who has threads.")
+        new("listOwners", Scope::Admin, "Who has threads.")
             .gives::<threads::OwnerPage>(200, "A page."),
-        new("GET /api/threads/{threadId}", "getThread", Scope::Thread, "A thread.")
+        new("getThread", Scope::Thread, "A thread.")
             .gives::<threads::Thread>(200, "The thread, its agent, and numbers.")
             .fails(&[Code::ThreadNotFound]),
         new(
-            "PATCH /api/threads/{threadId}",
             "changeThread",
             Scope::Owner,
             "Changes tags, properties, values of variables, or the agent.",
@@ -37,7 +36,6 @@ pub(super) fn threads() -> Vec<Operation> {
         .gives::<threads::ThreadChanged>(200, "What it is now.")
         .fails(&[Code::Conflict, Code::AgentNotFound, Code::MissingVariables]),
         new(
-            "POST /api/threads/{threadId}/fork",
             "forkThread",
             Scope::Owner,
             "Makes a copy of it, up to a message.",
@@ -53,7 +51,6 @@ pub(super) fn threads() -> Vec<Operation> {
             Code::IdempotencyMismatch,
         ]),
         new(
-            "DELETE /api/threads/{threadId}",
             "deleteThread",
             Scope::Owner,
             "Deletes it, with its subagents and theirs.",
@@ -67,11 +64,10 @@ pub(super) fn threads() -> Vec<Operation> {
 pub(super) fn of_thread() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("POST /api/threads/{threadId}/stop", "stopThread", Scope::Thread, "Ends the run at once.")
+        new("stopThread", Scope::Thread, "Ends the run at once.")
             .may_take::<threads::Stop>()
             .gives::<threads::Stopped>(200, "Nothing runs any more."),
         new(
-            "POST /api/threads/{threadId}/continue",
             "continueThread",
             Scope::Thread,
             "Starts a run without a new message.",
@@ -79,28 +75,24 @@ pub(super) fn of_thread() -> Vec<Operation> {
         .may_take::<threads::Continue>()
         .gives::<threads::Continued>(202, "It runs, or did already."),
         new(
-            "POST /api/threads/{threadId}/terminate",
             "terminateThread",
             Scope::Owner,
             "Ends it for good; it stays readable.",
         )
         .gives::<threads::Terminated>(200, "It refuses all further work."),
         new(
-            "GET /api/threads/{threadId}/subagents",
             "listSubagents",
             Scope::Thread,
             "The subagents that it has created.",
         )
         .gives::<threads::SubagentPage>(200, "Newest first."),
         new(
-            "GET /api/threads/{threadId}/variables/{requestId}",
             "getMissingVariables",
             Scope::Thread,
             "What a subagent waits for.",
         )
         .gives::<threads::MissingVariables>(200, "Names of variables."),
         new(
-            "POST /api/threads/{threadId}/variables/{requestId}",
             "giveVariables",
             Scope::Owner,
             "Gives it, and starts the subagent.",
@@ -117,14 +109,12 @@ pub(super) fn context() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new(
-            "GET /api/threads/{threadId}/context",
             "getContext",
             Scope::Thread,
             "What the next request to a model would hold, in tokens.",
         )
         .gives::<threads::Context>(200, "Part by part."),
         new(
-            "POST /api/threads/{threadId}/context/summarize",
             "summarize",
             Scope::Owner,
             "Asks for a summary now.",
@@ -132,14 +122,12 @@ pub(super) fn context() -> Vec<Operation> {
         .gives::<threads::SummaryAsked>(202, "One is made, if there is something to summarise.")
         .fails(&[Code::Conflict]),
         new(
-            "DELETE /api/threads/{threadId}/context/summary",
             "dropSummary",
             Scope::Owner,
             "Messages take its place again.",
         )
         .gives_nothing(204, "There is none any more."),
         new(
-            "GET /api/threads/{threadId}/diagnostics",
             "getDiagnostics",
             Scope::Thread,
             "What an operator wants to know first.",
@@ -152,7 +140,6 @@ pub(super) fn messages() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new(
-            "POST /api/threads/{threadId}/messages",
             "sendMessage",
             Scope::Thread,
             "Sends a message; one of a user starts or joins a run.",
@@ -164,17 +151,15 @@ pub(super) fn messages() -> Vec<Operation> {
         .gives::<runs::RunOutcome>(200, "With `wait=true`: what came of the run.")
         .fails(&[Code::QueueFull, Code::TooLarge, Code::Terminated, Code::IdempotencyMismatch]),
         new(
-            "GET /api/threads/{threadId}/messages",
             "listMessages",
             Scope::Thread,
             "Messages, in the order of the conversation.",
         )
         .gives::<messages::MessagePage>(200, "A page, from the newest end unless `order` is `asc`."),
-        new("GET /api/threads/{threadId}/messages/{messageId}", "getMessage", Scope::Thread, "A message.")
+        new("getMessage", Scope::Thread, "A message.")
             .gives::<messages::Message>(200, "The message.")
             .fails(&[Code::MessageNotFound]),
         new(
-            "PATCH /api/threads/{threadId}/messages/{messageId}",
             "changeMessage",
             Scope::Owner,
             "Changes its text, metadata, or whether it is silent.",
@@ -185,7 +170,6 @@ pub(super) fn messages() -> Vec<Operation> {
         .gives::<messages::MessageChanged>(202, "With `run=true`: a run answers it.")
         .fails(&[Code::MessageNotFound, Code::Conflict, Code::IdempotencyMismatch]),
         new(
-            "POST /api/threads/{threadId}/messages/{messageId}/regenerate",
             "regenerateMessage",
             Scope::Owner,
             "Drops what follows what was said at or before this message, and has it answered anew.",
@@ -194,7 +178,6 @@ pub(super) fn messages() -> Vec<Operation> {
         .gives::<messages::Regenerated>(202, "A run answers it.")
         .fails(&[Code::MessageNotFound, Code::Conflict, Code::IdempotencyMismatch]),
         new(
-            "DELETE /api/threads/{threadId}/messages/{messageId}",
             "deleteMessage",
             Scope::Owner,
             "Deletes it; a reply with the results of its calls.",
@@ -208,7 +191,6 @@ pub(super) fn streams() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new(
-            "GET /api/threads/{threadId}/events",
             "streamEvents",
             Scope::Thread,
             "Frames as server-sent events.",
@@ -219,7 +201,7 @@ pub(super) fn streams() -> Vec<Operation> {
         )
         .answers(200, "The stream.", vec![("text/event-stream", Some(schema_of::<frames::Frame>))])
         .gives_nothing(204, "The run's feed has been read to its end."),
-        new("GET /api/threads/{threadId}/stream", "openSocket", Scope::Thread, "Frames on a WebSocket.")
+        new("openSocket", Scope::Thread, "Frames on a WebSocket.")
             .says("Each text is a `Frame`, with its `id` if it has one; `ping` is answered with `pong`.")
             .gives_nothing(101, "The socket is open."),
     ]

@@ -8,24 +8,21 @@ use crate::types::{Success, agents, budgets, files, logs, runs, values, waits};
 pub(super) fn runs() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("GET /api/threads/{threadId}/runs", "listRuns", Scope::Thread, "The thread's runs.")
+        new("listRuns", Scope::Thread, "The thread's runs.")
             .gives::<runs::RunPage>(200, "Newest first."),
         new(
-            "GET /api/threads/{threadId}/runs/{run}",
             "getRun",
             Scope::Thread,
             "What came of a run, or what it does now.",
         )
         .gives::<runs::RunOutcome>(200, "With `trace=1` also what happened in it."),
         new(
-            "GET /api/threads/{threadId}/runs/{run}/spans",
             "getSpans",
             Scope::Owner,
             "The spans of a run, as OTLP in JSON.",
         )
         .gives::<agents::Spans>(200, "One whole trace."),
         new(
-            "GET /api/threads/{threadId}/steps/{messageId}/request",
             "getStepRequest",
             Scope::Admin,
             "What the model was sent that wrote a reply.",
@@ -33,20 +30,18 @@ pub(super) fn runs() -> Vec<Operation> {
         .gives::<runs::StepRequest>(200, "As it was kept, or as it follows from what is stored.")
         .fails(&[Code::Conflict]),
         new(
-            "GET /api/threads/{threadId}/cost",
             "getCost",
             Scope::Thread,
             "What requests to models have used, here and below.",
         )
         .gives::<budgets::Cost>(200, "In USD and tokens."),
         new(
-            "GET /api/threads/{threadId}/budget",
             "getBudget",
             Scope::Thread,
             "What it may use and has used.",
         )
         .gives::<budgets::ThreadBudget>(200, "Limits, what was spent, what is lent and what is left."),
-        new("PATCH /api/threads/{threadId}/budget", "changeBudget", Scope::Owner, "Sets limits.")
+        new("changeBudget", Scope::Owner, "Sets limits.")
             .takes::<budgets::BudgetChange>()
             .gives::<budgets::ThreadBudget>(200, "What holds now.")
             .fails(&[Code::Forbidden, Code::Conflict]),
@@ -57,14 +52,12 @@ pub(super) fn logs() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new(
-            "GET /api/threads/{threadId}/logs",
             "listLogs",
             Scope::Thread,
             "Attempts at models, calls and events.",
         )
         .gives::<logs::LogPage>(200, "A page."),
         new(
-            "GET /api/threads/{threadId}/logs/{logId}",
             "getLog",
             Scope::Thread,
             "An entry, with what is kept of its bodies.",
@@ -77,14 +70,12 @@ pub(super) fn waits() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new(
-            "GET /api/threads/{threadId}/waits",
             "listWaits",
             Scope::Thread,
             "What the thread asks of people.",
         )
         .gives::<waits::WaitPage>(200, "Newest first; those that are open unless `state=all`."),
         new(
-            "POST /api/threads/{threadId}/waits",
             "decideWaits",
             Scope::Thread,
             "Decides several, all or none.",
@@ -93,15 +84,14 @@ pub(super) fn waits() -> Vec<Operation> {
         .takes::<waits::Decisions>()
         .gives::<waits::WaitsDecided>(200, "They are decided.")
         .fails(&[Code::Conflict, Code::Forbidden]),
-        new("GET /api/threads/{threadId}/waits/{waitId}", "getWait", Scope::Thread, "One of them.")
+        new("getWait", Scope::Thread, "One of them.")
             .gives::<waits::OneWait>(200, "The wait."),
-        new("POST /api/threads/{threadId}/waits/{waitId}", "decideWait", Scope::Thread, "Decides one.")
+        new("decideWait", Scope::Thread, "Decides one.")
             .keyed()
             .takes::<waits::Decision>()
             .gives::<waits::WaitDecided>(200, "It is decided.")
             .fails(&[Code::Conflict, Code::Forbidden, Code::InvalidArgs]),
         new(
-            "DELETE /api/threads/{threadId}/waits/remembered",
             "forgetApprovals",
             Scope::Owner,
             "Approvals count for no later call any more.",
@@ -113,37 +103,34 @@ pub(super) fn waits() -> Vec<Operation> {
 pub(super) fn values() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("GET /api/threads/{threadId}/kv", "getValues", Scope::Thread, "A value, or a page of them.")
+        new("getValues", Scope::Thread, "A value, or a page of them.")
             .gives::<values::Values>(200, "With `key` that one."),
-        new("POST /api/threads/{threadId}/kv", "setValue", Scope::Owner, "Sets, deletes or renames a value.")
+        new("setValue", Scope::Owner, "Sets, deletes or renames a value.")
             .takes::<values::NewValue>()
             .gives::<values::ValueSet>(200, "What was stored.")
             .fails(&[Code::PreconditionFailed, Code::TooLarge]),
-        new("DELETE /api/threads/{threadId}/kv", "deleteValue", Scope::Owner, "Deletes a value.")
+        new("deleteValue", Scope::Owner, "Deletes a value.")
             .gives_nothing(204, "There is none any more."),
         new(
-            "GET /api/threads/{threadId}/effects",
             "listEffects",
             Scope::Thread,
             "What the thread does later, and has done.",
         )
         .gives::<values::EffectPage>(200, "Scheduled ones first."),
-        new("POST /api/threads/{threadId}/effects", "scheduleEffect", Scope::Owner, "Schedules an effect.")
+        new("scheduleEffect", Scope::Owner, "Schedules an effect.")
             .keyed()
             .takes::<values::NewEffect>()
             .gives::<values::EffectScheduled>(201, "It will run.")
             .fails(&[Code::Conflict, Code::TooLarge]),
-        new("GET /api/threads/{threadId}/effects/{effectId}", "getEffect", Scope::Thread, "One of them.")
+        new("getEffect", Scope::Thread, "One of them.")
             .gives::<values::OneEffect>(200, "The effect."),
         new(
-            "POST /api/threads/{threadId}/effects/{effectId}/run",
             "runEffect",
             Scope::Owner,
             "Runs it now, or again.",
         )
         .gives::<values::EffectChanged>(200, "It is due."),
         new(
-            "POST /api/threads/{threadId}/effects/{effectId}/cancel",
             "cancelEffect",
             Scope::Owner,
             "Takes it back.",
@@ -158,14 +145,12 @@ pub(super) fn files() -> Vec<Operation> {
     const ANY: (&str, Option<crate::operation::Of>) = ("*/*", None);
     vec![
         new(
-            "GET /api/threads/{threadId}/fs",
             "listFiles",
             Scope::Thread,
             "The root, numbers about all files, or a search.",
         )
         .gives::<files::Files>(200, "Depends on the query."),
         new(
-            "GET /api/threads/{threadId}/fs/{path}",
             "readFile",
             Scope::Thread,
             "A file's content; of a directory a page.",
@@ -178,7 +163,6 @@ pub(super) fn files() -> Vec<Operation> {
         .answers(206, "The range that was asked for.", vec![ANY])
         .gives_nothing(304, "It is still the same."),
         new(
-            "HEAD /api/threads/{threadId}/fs/{path}",
             "headFile",
             Scope::Thread,
             "The headers of a file's content.",
@@ -186,7 +170,6 @@ pub(super) fn files() -> Vec<Operation> {
         .gives_nothing(200, "The headers.")
         .gives_nothing(304, "It is still the same."),
         new(
-            "PUT /api/threads/{threadId}/fs/{path}",
             "writeFile",
             Scope::Owner,
             "Writes the body, of any type.",
@@ -196,7 +179,6 @@ pub(super) fn files() -> Vec<Operation> {
         .gives::<files::OneFile>(200, "It replaces what was there.")
         .fails(&[Code::PreconditionFailed, Code::TooLarge, Code::Conflict]),
         new(
-            "POST /api/threads/{threadId}/fs/{path}",
             "postFile",
             Scope::Owner,
             "Writes what a JSON body says, or the body.",
@@ -213,7 +195,6 @@ pub(super) fn file_changes() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new(
-            "PATCH /api/threads/{threadId}/fs/{path}",
             "moveFile",
             Scope::Owner,
             "Moves a file, or a directory with all its content.",
@@ -221,7 +202,7 @@ pub(super) fn file_changes() -> Vec<Operation> {
         .takes::<files::FileMove>()
         .gives::<files::OneFile>(200, "It is there now.")
         .fails(&[Code::Conflict, Code::PreconditionFailed]),
-        new("DELETE /api/threads/{threadId}/fs/{path}", "deleteFile", Scope::Owner, "Deletes it.")
+        new("deleteFile", Scope::Owner, "Deletes it.")
             .gives_nothing(204, "It is gone.")
             .fails(&[Code::Conflict, Code::PreconditionFailed]),
     ]
@@ -232,14 +213,12 @@ pub(super) fn uploads() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new(
-            "GET /api/threads/{threadId}/uploads",
             "listUploads",
             Scope::Thread,
             "Uploads that are under way.",
         )
         .gives::<files::UploadPage>(200, "Oldest first."),
         new(
-            "POST /api/threads/{threadId}/uploads",
             "startUpload",
             Scope::Owner,
             "Begins an upload in chunks.",
@@ -247,14 +226,12 @@ pub(super) fn uploads() -> Vec<Operation> {
         .takes::<files::NewUpload>()
         .gives::<files::Upload>(201, "How to go on."),
         new(
-            "GET /api/threads/{threadId}/uploads/{uploadId}",
             "getUpload",
             Scope::Thread,
             "What has arrived.",
         )
         .gives::<files::Upload>(200, "The upload."),
         new(
-            "PUT /api/threads/{threadId}/uploads/{uploadId}/{index}",
             "putChunk",
             Scope::Owner,
             "A chunk; it may come again.",
@@ -262,7 +239,6 @@ pub(super) fn uploads() -> Vec<Operation> {
         .body(true, vec![("application/octet-stream", Some(bytes))])
         .gives::<files::ChunkTaken>(200, "It has arrived."),
         new(
-            "POST /api/threads/{threadId}/uploads/{uploadId}/complete",
             "completeUpload",
             Scope::Owner,
             "Makes a file of the chunks.",
@@ -270,7 +246,6 @@ pub(super) fn uploads() -> Vec<Operation> {
         .gives::<files::OneFile>(200, "The file.")
         .fails(&[Code::Conflict]),
         new(
-            "DELETE /api/threads/{threadId}/uploads/{uploadId}",
             "deleteUpload",
             Scope::Owner,
             "Gives it up.",

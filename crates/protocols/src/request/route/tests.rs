@@ -1,158 +1,103 @@
 //! Which request goes where, route by route.
 
 use super::*;
+use crate::request::table;
 use bobbin_definitions::definitions::endpoint::RESERVED;
 
 const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
 fn of(method: &str, path: &str) -> Result<Route> {
-    Route::of(method, &Target::of(&format!("https://host/api/threads/t{path}")))
+    let target = Target::of(&format!("https://host/api/threads/t{path}"));
+    Route::of(method, &target).map(|matched| matched.route)
 }
 
-/// A path of each route of a thread; the compiler asks for that of a new one.
-fn path(route: &ThreadRoute) -> Option<&'static str> {
-    Some(match route {
-        ThreadRoute::Create
-        | ThreadRoute::CreateFork
-        | ThreadRoute::CopyPage
-        | ThreadRoute::Envelope
-        | ThreadRoute::CameBack
-        | ThreadRoute::Member
-        | ThreadRoute::Call
-        | ThreadRoute::Called(_)
-        | ThreadRoute::FileContent(_)
-        | ThreadRoute::Endpoint { .. } => return None,
-        ThreadRoute::Fork => "/fork",
-        ThreadRoute::Get | ThreadRoute::Patch | ThreadRoute::Delete => "",
-        ThreadRoute::PostMessage | ThreadRoute::ListMessages => "/messages",
-        ThreadRoute::GetMessage(_) | ThreadRoute::PatchMessage(_) | ThreadRoute::DeleteMessage(_) => {
-            "/messages/m"
-        }
-        ThreadRoute::Regenerate(_) => "/messages/m/regenerate",
-        ThreadRoute::Stop => "/stop",
-        ThreadRoute::Continue => "/continue",
-        ThreadRoute::Terminate => "/terminate",
-        ThreadRoute::ListLogs => "/logs",
-        ThreadRoute::GetLog(_) => "/logs/l",
-        ThreadRoute::ListRuns => "/runs",
-        ThreadRoute::GetRun(_) => "/runs/r",
-        ThreadRoute::ListSubagents => "/subagents",
-        ThreadRoute::GetCost => "/cost",
-        ThreadRoute::GetBudget | ThreadRoute::PatchBudget => "/budget",
-        ThreadRoute::GetContext => "/context",
-        ThreadRoute::Summarize => "/context/summarize",
-        ThreadRoute::DropSummary => "/context/summary",
-        ThreadRoute::GetSpans(_) => "/runs/r/spans",
-        ThreadRoute::GetStepRequest(_) => "/steps/m/request",
-        ThreadRoute::Diagnostics => "/diagnostics",
-        ThreadRoute::GetValues | ThreadRoute::PostValue | ThreadRoute::DeleteValue => "/kv",
-        ThreadRoute::Stream => "/stream",
-        ThreadRoute::Events => "/events",
-        ThreadRoute::ListEffects | ThreadRoute::PostEffect => "/effects",
-        ThreadRoute::GetEffect(_) => "/effects/e",
-        ThreadRoute::RunEffect(_) => "/effects/e/run",
-        ThreadRoute::CancelEffect(_) => "/effects/e/cancel",
-        ThreadRoute::ListFiles => "/fs",
-        ThreadRoute::GetFile(_)
-        | ThreadRoute::HeadFile(_)
-        | ThreadRoute::PutFile(_)
-        | ThreadRoute::PostFile(_)
-        | ThreadRoute::MoveFile(_)
-        | ThreadRoute::DeleteFile(_) => "/fs/f",
-        ThreadRoute::ListUploads | ThreadRoute::StartUpload => "/uploads",
-        ThreadRoute::GetUpload(_) | ThreadRoute::DeleteUpload(_) => "/uploads/u",
-        ThreadRoute::PutChunk { .. } => "/uploads/u/0",
-        ThreadRoute::CompleteUpload(_) => "/uploads/u/complete",
-        ThreadRoute::GetVariables(_) | ThreadRoute::PostVariables(_) => "/variables/v",
-        ThreadRoute::ListWaits | ThreadRoute::DecideWaits => "/waits",
-        ThreadRoute::GetWait(_) | ThreadRoute::DecideWait(_) => "/waits/w",
-        ThreadRoute::ForgetWaits => "/waits/remembered",
-        ThreadRoute::Memory { of, .. } => match of {
-            MemoryRoute::Get | MemoryRoute::Clear => "/memory/b",
-            MemoryRoute::AddDocument | MemoryRoute::ListDocuments => "/memory/b/documents",
-            MemoryRoute::GetDocument(_) | MemoryRoute::DeleteDocument(_) => "/memory/b/documents/d",
-            MemoryRoute::Search => "/memory/b/search",
-            MemoryRoute::Logs => "/memory/b/logs",
-        },
-    })
+/// The path of a row, with a segment for each name.
+fn sample(path: &str) -> String {
+    path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect::<Vec<_>>().join("/")
 }
 
 #[test]
-fn the_runtimes_names_never_lead_to_an_endpoint() {
+fn every_row_is_found_by_its_method_and_path() {
+    for row in table::all() {
+        let found = Route::of(row.method, &Target::of(&format!("https://host{}", sample(row.path))));
+        let found = found.unwrap_or_else(|error| panic!("{} {}: {error}", row.method, row.path));
+        let known = match &found.route {
+            Route::Thread(_, of) => Some(of.parameters()),
+            Route::Stream(_, of) => of.parameters(),
+            _ => found.parameters,
+        };
+        assert_eq!(known, Some(row.parameters), "{} {}", row.method, row.path);
+    }
+    let mut names: Vec<&str> = table::all().map(|row| row.id).collect();
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+}
+
+#[test]
+fn every_route_of_a_thread_has_a_reserved_name_and_none_leads_to_an_endpoint() {
+    for row in table::all() {
+        let Some(below) = row.path.strip_prefix("/api/threads/{threadId}/") else { continue };
+        let name = below.split('/').next().unwrap();
+        // Without a reserved name it would be an endpoint's: the names are compared before the rows.
+        assert!(RESERVED.contains(&name), "{}", row.path);
+    }
     for name in RESERVED {
         for below in ["", "/x", "/x/y", "/x/y/z"] {
             for method in METHODS {
                 let route = of(method, &format!("/{name}{below}"));
-                let endpoint = matches!(route, Ok(Route::Thread(_, ThreadRoute::Endpoint { .. })));
+                let endpoint = matches!(route, Ok(Route::Stream(_, StreamRoute::Endpoint { .. })));
                 assert!(!endpoint, "{method} /{name}{below}: {route:?}");
-                if let Ok(Route::Thread(_, route)) = route {
-                    let path = path(&route).unwrap_or_default();
-                    assert_eq!(path.split('/').nth(1), Some(name), "{route:?}");
-                }
             }
         }
     }
 }
 
 #[test]
-fn every_route_of_the_runtime_has_a_reserved_name() {
-    // One that had none would be an endpoint's: the names are looked at before the routes.
-    for text in [
-        "",
-        "/messages",
-        "/messages/m",
-        "/messages/m/regenerate",
-        "/fork",
-        "/stop",
-        "/continue",
-        "/terminate",
-        "/logs",
-        "/logs/l",
-    ]
-    .into_iter()
-    .chain([
-        "/subagents",
-        "/cost",
-        "/budget",
-        "/context",
-        "/context/summarize",
-        "/context/summary",
-        "/runs",
-        "/runs/r",
-        "/runs/r/spans",
-        "/steps/m/request",
-    ])
-    .chain(["/diagnostics", "/kv", "/stream", "/events", "/fs", "/fs/f"])
-    .chain(["/effects", "/effects/e", "/effects/e/run", "/effects/e/cancel"])
-    .chain(["/uploads", "/uploads/u", "/uploads/u/0", "/uploads/u/complete", "/variables/v"])
-    .chain(["/waits", "/waits/w", "/waits/remembered"])
-    .chain(["/memory/b", "/memory/b/documents", "/memory/b/documents/d", "/memory/b/search"])
-    {
-        let found: Vec<ThreadRoute> = METHODS
-            .into_iter()
-            .filter_map(|method| match of(method, text) {
-                Ok(Route::Thread(_, route)) if path(&route).is_some() => Some(route),
-                _ => None,
-            })
-            .collect();
-        assert!(!found.is_empty(), "{text} is no route of the runtime any more");
-        assert!(found.iter().all(|route| path(route) == Some(text)), "{text}: {found:?}");
+fn requests_between_objects_have_no_row() {
+    let called = || ThreadRoute::Called("m".into());
+    for route in [ThreadRoute::Create, ThreadRoute::Envelope, ThreadRoute::Call, called()] {
+        assert!(route.parameters().is_empty(), "{route:?}");
+    }
+    assert!(called().reads() && !ThreadRoute::Envelope.reads());
+}
+
+#[test]
+fn a_known_path_with_another_method_names_its_methods() {
+    for (method, path, allowed) in [
+        ("POST", "/waits/remembered", "DELETE"),
+        ("PUT", "/messages/m", "GET, PATCH, DELETE"),
+        ("OPTIONS", "/fs/a/b", "GET, HEAD, POST, PUT, PATCH, DELETE"),
+        ("GET", "/uploads/u/complete", "POST"),
+        ("DELETE", "/uploads/u/0", "PUT"),
+    ] {
+        let error = of(method, path).unwrap_err();
+        assert_eq!(error.code, Code::MethodNotAllowed, "{method} {path}");
+        assert_eq!(error.hint.as_deref(), Some(format!("Allowed: {allowed}.").as_str()), "{method} {path}");
+    }
+    let healthz = |method| Route::of(method, &Target::of("https://host/healthz")).map(|matched| matched.route);
+    assert_eq!(healthz("HEAD"), Ok(Route::Health));
+    assert_eq!(healthz("POST").unwrap_err().hint.as_deref(), Some("Allowed: GET."));
+    // The owners' list is no thread.
+    let owners = Route::of("DELETE", &Target::of("https://host/api/threads/owners"));
+    assert_eq!(owners.unwrap_err().code, Code::MethodNotAllowed);
+    for path in ["/memory/b/nowhere", "/messages/m/nowhere", "/effects/e/nowhere"] {
+        assert_eq!(of("GET", path).unwrap_err().code, Code::NotFound, "{path}");
     }
 }
 
 #[test]
 fn any_other_path_is_looked_up_in_the_catalog() {
     for method in METHODS {
-        let Ok(Route::Thread(_, route)) = of(method, "/reports/a%2Fb/%C3%BC+/c%25") else { panic!() };
+        let Ok(Route::Stream(_, route)) = of(method, "/reports/a%2Fb/%C3%BC+/c%25") else { panic!() };
         let path = ["reports", "a/b", "ü+", "c%"].map(str::to_owned).to_vec();
-        assert_eq!(route, ThreadRoute::Endpoint { method: Method::of(method).unwrap(), path });
+        assert_eq!(route, StreamRoute::Endpoint { method: Method::of(method).unwrap(), path });
     }
     for (method, endpoint) in
         [("POST", true), ("PUT", true), ("GET", false), ("HEAD", false), ("DELETE", false)]
     {
         let route = of(method, "/");
         assert_eq!(
-            matches!(route, Ok(Route::Thread(_, ThreadRoute::Endpoint { .. }))),
+            matches!(route, Ok(Route::Stream(_, StreamRoute::Endpoint { .. }))),
             endpoint,
             "{route:?}"
         );
@@ -187,7 +132,7 @@ fn what_was_an_item_never_becomes_the_thread() {
 
 #[test]
 fn an_endpoints_route_survives_the_way_to_an_object() {
-    let route = ThreadRoute::Endpoint { method: Method::Put, path: vec!["a b".into(), String::new()] };
+    let route = StreamRoute::Endpoint { method: Method::Put, path: vec!["a b".into(), String::new()] };
     let json = serde_json::to_string(&route).unwrap();
-    assert_eq!(bobbin_definitions::json::from_str::<ThreadRoute>(&json).unwrap(), route, "{json}");
+    assert_eq!(bobbin_definitions::json::from_str::<StreamRoute>(&json).unwrap(), route, "{json}");
 }

@@ -15,12 +15,12 @@ use bobbin::signing::digest;
 use serde_json::Value;
 
 use crate::answer::Response;
-use crate::conversations::Conversation;
-use crate::encoder::Encoder;
+use crate::protocols::openai::conversations::Conversation;
+use crate::protocols::encoder::Encoder;
 use crate::events::How;
-use crate::following::{PREVIOUS, followed, known_id, no_response};
-use crate::openai::{OpenAi, Said, extra_for, extra_of, now_us};
-use crate::talk::{Step, Stops, found, good, text_of};
+use crate::protocols::openai::following::{PREVIOUS, followed, known_id, no_response};
+use crate::protocols::openai::{OpenAi, Said, extra_for, extra_of, now_us};
+use crate::protocols::thread_client::{Step, Stops, found, good, text_of};
 
 /// An existing response.
 struct Known {

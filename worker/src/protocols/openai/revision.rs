@@ -12,9 +12,9 @@ use bobbin::request::ThreadRoute;
 use serde_json::Value;
 
 use crate::bindings::random;
-use crate::conversations::Conversation;
-use crate::openai::{OpenAi, Said, hex, now_us};
-use crate::talk::{Step, good, text_of};
+use crate::protocols::openai::conversations::Conversation;
+use crate::protocols::openai::{OpenAi, Said, hex, now_us};
+use crate::protocols::thread_client::{Step, good, text_of};
 
 /// Number of messages of a thread that are compared with a list.
 const ROWS: &str = "200";

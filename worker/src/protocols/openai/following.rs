@@ -12,10 +12,10 @@ use bobbin::signing::digest;
 use bobbin::{Code, Error};
 use serde_json::Value;
 
-use crate::conversations::Conversation;
-use crate::openai::{OpenAi, Said};
+use crate::protocols::openai::conversations::Conversation;
+use crate::protocols::openai::{OpenAi, Said};
 use crate::remote::Answer;
-use crate::talk::{Step, Stops, good};
+use crate::protocols::thread_client::{Step, Stops, good};
 
 /// The field that names the previous response.
 pub(crate) const PREVIOUS: &str = "previous_response_id";

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::answer::Response;
 use crate::create;
-use crate::openai::OpenAi;
-use crate::talk::{Step, Stops, found, good, text_of};
+use crate::protocols::openai::OpenAi;
+use crate::protocols::thread_client::{Step, Stops, found, good, text_of};
 
 /// Default and maximum number of items in a page.
 const ITEMS: u32 = 20;

@@ -12,8 +12,8 @@ use bobbin::request::{ThreadRoute, thread_id};
 use bobbin::{Code, Error, json};
 use serde_json::{Map, Value};
 
-use crate::mcp_client::{Done, Mcp, arguments, invalid};
-use crate::talk::{Step, Stops, found, text_of};
+use crate::protocols::mcp_server::{Done, Mcp, arguments, invalid};
+use crate::protocols::thread_client::{Step, Stops, found, text_of};
 
 /// Lifetime of a call's thread, seconds. It is longer than the default lifetime of questions to people.
 const THREAD_S: i64 = 30 * 24 * 3_600;
@@ -61,11 +61,11 @@ impl Mcp<'_> {
     /// `prompts/get`.
     pub(crate) async fn prompt(&self, message: &Message, accepts: Accepts) -> Step<Done> {
         let name = message.params.get("name").and_then(Value::as_str).unwrap_or_default();
-        let Some(tool) = mcp_offers::prompt(self.catalog, name) else {
+        let Some(tool) = offers::prompt(self.catalog, name) else {
             return Ok(invalid(message, "There is no such prompt."));
         };
         let args = match arguments(message) {
-            Ok(args) => mcp_offers::typed(tool, args),
+            Ok(args) => offers::typed(tool, args),
             Err(done) => return Ok(*done),
         };
         self.offered(message, accepts, CallOf::Prompt(tool.description.clone()), tool, args).await
@@ -74,10 +74,10 @@ impl Mcp<'_> {
     /// `resources/read`.
     pub(crate) async fn resource(&self, message: &Message, accepts: Accepts) -> Step<Done> {
         let uri = message.params.get("uri").and_then(Value::as_str).unwrap_or_default();
-        if let Some((thread, of)) = mcp_offers::of_thread(uri) {
+        if let Some((thread, of)) = offers::of_thread(uri) {
             let read = self.of_thread(thread, of, uri).await?;
             return Ok(match read {
-                Some(contents) if message.era == Era::Modern => Done::Result(mcp::fresh(contents)),
+                Some(contents) if message.era == Era::Modern => Done::Result(messages::fresh(contents)),
                 Some(contents) => Done::Result(contents),
                 None => Done::Refusal(message.no_resource(uri)),
             });
@@ -86,9 +86,9 @@ impl Mcp<'_> {
         let found = found
             .and_then(|(resource, args)| Some((resource, self.catalog.tools.get(&resource.tool)?, args)));
         let Some((resource, tool, args)) = found else { return Ok(Done::Refusal(message.no_resource(uri))) };
-        let mime_type = mcp_offers::mime_type(resource).to_owned();
+        let mime_type = offers::mime_type(resource).to_owned();
         let of = CallOf::Resource { uri: uri.to_owned(), mime_type };
-        self.offered(message, accepts, of, tool, mcp_offers::typed(tool, args)).await
+        self.offered(message, accepts, of, tool, offers::typed(tool, args)).await
     }
 
     /// A resource of a thread, if the caller may read it.
@@ -102,7 +102,7 @@ impl Mcp<'_> {
                 let of = CallOf::Resource { uri: uri.to_owned(), mime_type: String::new() };
                 found(told)?
                     .map(|file| {
-                        mcp_content::result(&of, thread, &file)
+                        content::result(&of, thread, &file)
                             .map_err(|text| Error::new(Code::TooLarge, text).into())
                     })
                     .transpose()
@@ -112,7 +112,7 @@ impl Mcp<'_> {
                     return Ok(None);
                 }
                 let (rows, older) = self.talk().page(thread, &[("limit", "100")]).await?;
-                let text = mcp_content::transcript(&rows, older);
+                let text = content::transcript(&rows, older);
                 Ok(Some(json!({ "contents": [{ "uri": uri, "mimeType": "text/markdown", "text": text }] })))
             }
         }

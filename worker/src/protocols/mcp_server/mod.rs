@@ -1,6 +1,9 @@
 //! Clients of MCP (docs/mcp.md): agents are tools, and their calls run in threads. The thread's object does
 //! not know the protocol, and no state is kept between two requests.
 
+pub(crate) mod calls;
+pub(crate) mod offered;
+
 use bobbin::access::{Caller, Scope};
 use bobbin::definitions::Catalog;
 use bobbin::json;
@@ -18,8 +21,8 @@ use serde_json::{Map, Value};
 use crate::answer::{self, Response};
 use crate::bindings::{Env, random, thrown};
 use crate::events;
-use crate::openai::{hex, tell};
-use crate::talk::{Step, Stops, Talk};
+use crate::protocols::openai::{hex, tell};
+use crate::protocols::thread_client::{Step, Stops, Talk};
 
 /// A request of a client of MCP.
 pub(crate) struct Mcp<'a> {
@@ -30,7 +33,7 @@ pub(crate) struct Mcp<'a> {
     pub(crate) catalog: &'a Catalog,
     /// Scheme, host and port of the server.
     pub(crate) server: &'a str,
-    /// The headers of the request that are in [`mcp::HEADERS`].
+    /// The headers of the request that are in [`messages::HEADERS`].
     pub(crate) headers: Vec<(String, String)>,
     /// Which of several keys was used, for the log of decisions.
     pub(crate) fingerprint: Vec<(String, String)>,
@@ -58,7 +61,7 @@ impl Mcp<'_> {
             let text = "The answer is JSON or server-sent events: the header Accept must name both.";
             return self.tell(&Refusal::new(406, None, INVALID_REQUEST, text, None));
         };
-        let message = match mcp::parse(&body, &header) {
+        let message = match messages::parse(&body, &header) {
             Ok(message) => message,
             Err(refusal) => return self.tell(&refusal),
         };
@@ -68,7 +71,7 @@ impl Mcp<'_> {
             // connection.
             return answer::accepted(self.origin).map_err(|error| Error::internal(thrown(&error)));
         }
-        let done = if message.method == mcp::RESPONSE {
+        let done = if message.method == messages::RESPONSE {
             match self.responded(&message).await {
                 Ok(Some(done)) => done,
                 Ok(None) => {
@@ -79,7 +82,7 @@ impl Mcp<'_> {
         } else {
             self.done(&message, accepts).await.unwrap_or_else(|stops| self.failed(&message, stops))
         };
-        let session = mcp::session(&message, &hex(&random())).filter(|_| message.era == Era::Legacy);
+        let session = messages::session(&message, &hex(&random())).filter(|_| message.era == Era::Legacy);
         let session: Vec<_> = session.into_iter().map(|id| ("mcp-session-id".to_owned(), id)).collect();
         match done {
             Done::Response(response) => Ok(response),
@@ -100,8 +103,8 @@ impl Mcp<'_> {
 
     async fn done(&self, message: &Message, accepts: Accepts) -> Step<Done> {
         Ok(match (message.era, message.method.as_str()) {
-            (Era::Modern, "server/discover") => Done::Result(mcp::discovered(self.catalog)),
-            (Era::Legacy, "initialize") => Done::Result(mcp::initialized(message, self.catalog)),
+            (Era::Modern, "server/discover") => Done::Result(messages::discovered(self.catalog)),
+            (Era::Legacy, "initialize") => Done::Result(messages::initialized(message, self.catalog)),
             (Era::Legacy, "ping") => Done::Result(json!({})),
             (_, "prompts/list" | "prompts/get") if self.catalog.settings.mcp.prompts.is_empty() => {
                 Done::Refusal(message.unknown())
@@ -111,13 +114,13 @@ impl Mcp<'_> {
                     Some(_) => invalid(message, "There is one page: `cursor` names none."),
                     None => {
                         let list = self.list(&message.method)?;
-                        Done::Result(if era == Era::Modern { mcp::cached(list) } else { list })
+                        Done::Result(if era == Era::Modern { messages::cached(list) } else { list })
                     }
                 }
             }
             (_, "prompts/get") => return self.prompt(message, accepts).await,
             (_, "resources/read") => return self.resource(message, accepts).await,
-            (_, "completion/complete") => match mcp_offers::complete(self.catalog, &message.params) {
+            (_, "completion/complete") => match offers::complete(self.catalog, &message.params) {
                 Some(found) => Done::Result(found),
                 None => invalid(message, "`ref` and `argument` name no argument that there is."),
             },
@@ -129,10 +132,10 @@ impl Mcp<'_> {
 
     fn list(&self, method: &str) -> Result<Value> {
         Ok(match method {
-            "prompts/list" => mcp_offers::prompts(self.catalog),
-            "resources/list" => mcp_offers::resources(self.catalog),
-            "resources/templates/list" => mcp_offers::templates(self.catalog),
-            _ => mcp_tools::list(self.catalog, self.server)?,
+            "prompts/list" => offers::prompts(self.catalog),
+            "resources/list" => offers::resources(self.catalog),
+            "resources/templates/list" => offers::templates(self.catalog),
+            _ => tools::list(self.catalog, self.server)?,
         })
     }
 
@@ -140,7 +143,7 @@ impl Mcp<'_> {
         let Some(name) = message.params.get("name").and_then(Value::as_str) else {
             return Ok(invalid(message, "`name` is the name of a tool."));
         };
-        let Some(tool) = mcp_tools::find(self.catalog, name) else {
+        let Some(tool) = tools::find(self.catalog, name) else {
             let shown: String = name.chars().take(64).collect();
             return Ok(invalid(message, &format!("Unknown tool: {shown}")));
         };

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::bindings::random;
 use crate::create;
-use crate::openai::{OpenAi, Said, hex, now_us};
-use crate::talk::{Step, Stops, found, good, text_of};
+use crate::protocols::openai::{OpenAi, Said, hex, now_us};
+use crate::protocols::thread_client::{Step, Stops, found, good, text_of};
 
 /// The thread of a request.
 pub(crate) struct Conversation {

@@ -1,17 +1,28 @@
 //! Dispatches requests in the protocols of other systems that a deployment serves.
+//!
+//! * [`ai_sdk`], [`openai`], [`ag_ui`], [`mcp_server`]: one protocol each; its formats are in the crate
+//!   `bobbin-protocols`, in the folder of the same name. `thread_client`: the client with which they call a
+//!   thread. `encoder`: encoders of a run's events, for the bridge in JavaScript.
+
+pub(crate) mod ag_ui;
+pub(crate) mod ai_sdk;
+pub(crate) mod encoder;
+pub(crate) mod mcp_server;
+pub(crate) mod openai;
+pub(crate) mod thread_client;
 
 use bobbin::access::{Action, Caller};
 use bobbin::request::surfaces::Surface;
 use bobbin::request::{AgUiRoute, BodyRule, ChatRoute, McpRoute, OpenAiRoute, route::no_route};
 use bobbin::{Code, Error, Result};
 
-use crate::ag_ui::AgUiRequest;
+use crate::protocols::ag_ui::AgUiRequest;
 use crate::answer::{self, Response};
 use crate::bindings::thrown;
-use crate::chat::Chat;
-use crate::mcp_client::{self, Mcp};
+use crate::protocols::ai_sdk::Chat;
+use crate::protocols::mcp_server::{self, Mcp};
 use crate::objects::catalog;
-use crate::openai::{self, OpenAi};
+use crate::protocols::openai::{self, OpenAi};
 use crate::router::{Incoming, origin_of};
 
 impl Incoming<'_> {
@@ -106,7 +117,7 @@ impl Incoming<'_> {
     /// Serves clients of MCP, if the deployment does.
     pub(crate) async fn mcp(&self, caller: Caller, of: McpRoute, rule: BodyRule) -> Result<Response> {
         self.must_have(Surface::Mcp)?;
-        mcp::must_have_agents(&caller)?;
+        mcp_server::must_have_agents(&caller)?;
         let body = self.body(rule).await?;
         let catalog = catalog(&self.catalog)?;
         let headers = self.request.headers_of(bobbin::protocols::mcp_server::messages::HEADERS);

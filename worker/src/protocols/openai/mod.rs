@@ -1,6 +1,12 @@
 //! Clients of OpenAI (docs/clients.md): their requests run in a thread, and the run is streamed in their
 //! protocol. The thread's object does not know the protocol.
 
+pub(crate) mod conversation_routes;
+pub(crate) mod conversations;
+pub(crate) mod following;
+pub(crate) mod responses;
+pub(crate) mod revision;
+
 use bobbin::access::Caller;
 use bobbin::definitions::{Agent, Catalog};
 use bobbin::engine::feed::FeedOf;
@@ -19,10 +25,10 @@ use wasm_bindgen::prelude::*;
 
 use crate::answer::Response;
 use crate::bindings::{Env, date_now, random, thrown};
-use crate::encoder::Encoder;
+use crate::protocols::encoder::Encoder;
 use crate::events::{self, Encoded, EventsRequest, How};
-use crate::openai_revised::Placement;
-use crate::talk::{Step, Stops, Talk};
+use crate::protocols::openai::revision::Placement;
+use crate::protocols::thread_client::{Step, Stops, Talk};
 
 #[wasm_bindgen(module = "/feed.js")]
 extern "C" {

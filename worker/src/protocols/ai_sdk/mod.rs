@@ -22,7 +22,7 @@ use crate::bindings::{Env, thrown};
 use crate::create;
 use crate::events::{self, Encoded, EventsRequest};
 use crate::remote::Answer as Told;
-use crate::talk::{Found, Step, Stops, Talk, good, text_of, told};
+use crate::protocols::thread_client::{Found, Step, Stops, Talk, good, text_of, told};
 
 /// A feature of pages: the text of a lost attempt can be retracted.
 const RESET_STEP: &str = "reset-step";
