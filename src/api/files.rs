@@ -31,7 +31,11 @@ const SAFE: [(&str, &str); 3] = [
 
 impl Api<'_> {
     /// Serves a request of a file route.
-    pub(crate) async fn serve_file(&self, request: &ThreadRequest<StreamRoute>, body: http::Body) -> Result<Served> {
+    pub(crate) async fn serve_file(
+        &self,
+        request: &ThreadRequest<StreamRoute>,
+        body: http::Body,
+    ) -> Result<Served> {
         let query = &request.query;
         let at = |path: &str| FilePath::parse("path", path);
         match &request.route {
@@ -152,7 +156,12 @@ impl Api<'_> {
     }
 
     /// `PUT …/fs/{path}`: the body is the content, whatever its type.
-    async fn put_file(&self, path: FilePath, request: &ThreadRequest<StreamRoute>, body: http::Body) -> Result<Served> {
+    async fn put_file(
+        &self,
+        path: FilePath,
+        request: &ThreadRequest<StreamRoute>,
+        body: http::Body,
+    ) -> Result<Served> {
         let mime = request.header("content-type").unwrap_or(BYTES);
         let draft = Draft::new(path, mime, FileOptions::default(), Conditions::of(request))?;
         let declared = request.header("content-length").and_then(|length| length.parse().ok());

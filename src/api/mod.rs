@@ -121,10 +121,9 @@ impl Thread {
         self.wake()?;
         match &request.route {
             // Answered above, before the caller's scope is compared.
-            ThreadRoute::Create
-            | ThreadRoute::CreateFork
-            | ThreadRoute::Envelope
-            | ThreadRoute::CameBack => Err(Error::internal("a request between objects came twice")),
+            ThreadRoute::Create | ThreadRoute::CreateFork | ThreadRoute::Envelope | ThreadRoute::CameBack => {
+                Err(Error::internal("a request between objects came twice"))
+            }
             ThreadRoute::Member => self.answer_member(&request).await,
             ThreadRoute::Call => self.api().call_offered(&request),
             ThreadRoute::Called(message) => self.api().called(message),

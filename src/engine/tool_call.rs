@@ -1,32 +1,26 @@
 //! Tool calls and their receipts. A receipt is stored before a tool starts. A call with an unknown outcome
 //! after a crash is thus never run again, unless its tool is declared safe to repeat (docs/durability.md).
 
-use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
 use crate::definitions::message::{ToolCall, ToolResult};
 use crate::definitions::retry::{Resolved, RetryOn};
 use crate::definitions::tier::tier;
-use crate::definitions::{Callable, Implementation, Tier, Tool, ToolEntry};
-use crate::engine::call::{Call, CallOutcome, Work, arguments, off, too_deep};
+use crate::definitions::{Implementation, Tier, Tool, ToolEntry};
+use crate::engine::call::{Call, Work};
 use crate::engine::definitions::Definitions;
-use crate::engine::features::Delegates;
 use crate::engine::mcp::Calling;
 use crate::engine::mcp::input::AsksPeople;
-use crate::engine::progress::AtWork;
-use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
 use crate::engine::told::Told;
 use crate::engine::tool_queue;
-use crate::engine::waits::gate::{Gate, Passed, Place};
 use crate::engine::waits::retry::{LaterAttempt, parks};
 use crate::error::{Error, Result};
 use crate::models::backoff_us;
 use crate::sdk::scope::{Entered, Scope};
 use crate::store::messages::{Inbound, Shared};
-use crate::store::opening::Opening;
 use crate::store::receipts;
-use crate::store::receipts::{NewReceipt, Receipt, ReceiptState};
+use crate::store::receipts::NewReceipt;
 use crate::store::state::State;
 use crate::store::waits::Wait;
 use crate::work::native::NativeCall;

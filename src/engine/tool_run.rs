@@ -161,8 +161,7 @@ impl ToolRun<'_> {
     async fn started(&self, call: PreparedCall<'_>, earlier: Option<Receipt>) -> Result<CallOutcome> {
         let scope = call.scope;
         let (now, id) = (self.host.now_us(), self.call.seq);
-        let mut new =
-            NewReceipt::started(id, self.reply.seq, call.call_id, call.name, call.work.kind(), now);
+        let mut new = NewReceipt::started(id, self.reply.seq, call.call_id, call.name, call.work.kind(), now);
         new.data.work = scope.detached_work();
         // A call that has only waited starts now.
         let begins = earlier.as_ref().is_some_and(|earlier| earlier.runs == 0);

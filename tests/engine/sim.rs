@@ -11,7 +11,9 @@ use bobbin::definitions::Catalog;
 use bobbin::engine::Place;
 use bobbin::engine::feed::{FeedOf, FeedStart, Then};
 use bobbin::host::Filter;
-use bobbin::request::{Matched, Query, Reply, Route, Served, Target, ThreadRequest, ThreadRoute};
+use bobbin::request::{
+    Matched, Query, Reply, Route, Served, StreamRoute, Target, ThreadRequest, ThreadRoute,
+};
 use bytes::Bytes;
 use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
@@ -37,7 +39,7 @@ impl Object for Opened {
         let request: ThreadRequest = serde_json::from_str(head).expect("a call of a thread");
         Box::pin(self.0.thread().handle(ThreadRequest { body: body.to_owned(), ..request }))
     }
-    fn serve(self: Rc<Self>, request: ThreadRequest) -> LocalBoxFuture<'static, Served> {
+    fn serve(self: Rc<Self>, request: ThreadRequest<StreamRoute>) -> LocalBoxFuture<'static, Served> {
         Box::pin(self.0.thread().serve(request, nothing()))
     }
     fn any(self: Rc<Self>) -> Rc<dyn Any> {

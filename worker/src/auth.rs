@@ -9,7 +9,9 @@ use bobbin::access::oauth::OAuth;
 use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope, Via, dev_guard};
 use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
 use bobbin::request::surfaces::Surfaces;
-use bobbin::request::{BodyRule, Query, Route, StreamRoute, ThreadRequest, ThreadRoute, cors, fields, thread_id};
+use bobbin::request::{
+    BodyRule, Query, Route, StreamRoute, ThreadRequest, ThreadRoute, cors, fields, thread_id,
+};
 use bobbin::{Code, Error, Result};
 use serde_json::Value;
 use wasm_bindgen::prelude::*;

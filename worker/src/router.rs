@@ -13,8 +13,9 @@ use bobbin::request::every_owner::{EVERY_OWNER, EveryOwner, Listing};
 use bobbin::request::memory::object_name;
 use bobbin::request::target::below_thread;
 use bobbin::request::{
-    BodyRule, EnvOf, FINGERPRINT, Follow, Matched, McpRoute, MemoryAsk, MemoryCall, MemoryRoute, Query, Route, StreamRoute, Target,
-    ThreadRequest, ThreadRoute, agents, cors, endpoints, fields, route::no_route, thread_id,
+    BodyRule, EnvOf, FINGERPRINT, Follow, Matched, McpRoute, MemoryAsk, MemoryCall, MemoryRoute, Query,
+    Route, StreamRoute, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, fields, route::no_route,
+    thread_id,
 };
 use bobbin::{Code, Error, Result};
 use wasm_bindgen::prelude::*;
@@ -24,8 +25,8 @@ use crate::auth::{self, Config};
 use crate::bindings::{Env, Head, IncomingRequest, thrown};
 use crate::create;
 use crate::events::{self, EventsRequest};
-use crate::protocols::mcp_server;
 use crate::objects::{COUNTERS, catalog};
+use crate::protocols::mcp_server;
 use crate::protocols::openai;
 use crate::remote::{self, Answer, Relayed};
 use crate::{streamed, upgrade};
@@ -109,8 +110,10 @@ impl Incoming<'_> {
     /// The methods of the path, including those of endpoints.
     fn allowed(&self) -> String {
         let leads = |method: &&str| match Route::of(method, &self.target) {
-            Ok(Matched { route: Route::Stream(_, StreamRoute::Endpoint { path, .. }), .. }) => catalog(&self.catalog)
-                .is_ok_and(|catalog| endpoints::methods(&catalog.endpoints, &path).contains(method)),
+            Ok(Matched { route: Route::Stream(_, StreamRoute::Endpoint { path, .. }), .. }) => {
+                catalog(&self.catalog)
+                    .is_ok_and(|catalog| endpoints::methods(&catalog.endpoints, &path).contains(method))
+            }
             route => route.is_ok(),
         };
         let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];

@@ -72,11 +72,7 @@ pub(super) struct Operation {
 
 impl Operation {
     /// `line`: the method, and the path with `{names}`.
-    pub(super) fn new(
-        id: &'static str,
-        scope: Scope,
-        summary: &'static str,
-    ) -> Operation {
+    pub(super) fn new(id: &'static str, scope: Scope, summary: &'static str) -> Operation {
         let Some(row) = table::all().find(|row| row.id == id) else { panic!("there is no route `{id}`") };
         Operation {
             method: row.method,

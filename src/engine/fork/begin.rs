@@ -11,7 +11,7 @@ use crate::engine::subagents::values::EncryptedValues;
 use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::limits;
-use crate::request::{Reply, ThreadRequest, ThreadRoute, thread_id};
+use crate::request::{Reply, ThreadRequest, thread_id};
 use crate::store::effects::tally::Tally;
 use crate::store::fork::{Fork, ForkState};
 use crate::store::jobs;

@@ -52,7 +52,10 @@ impl Subagents<'_> {
     ///
     /// # Errors
     /// The other thread failed before it responded.
-    pub(crate) async fn ask_streamed(&self, request: &ThreadRequest<StreamRoute>) -> Result<Response, FetchError> {
+    pub(crate) async fn ask_streamed(
+        &self,
+        request: &ThreadRequest<StreamRoute>,
+    ) -> Result<Response, FetchError> {
         let failed = |error: Error| FetchError(error.into_message());
         let request = self.aimed(request.clone()).map_err(failed)?;
         let call = request.to_json().map_err(failed)?;

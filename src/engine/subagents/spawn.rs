@@ -3,7 +3,6 @@
 use crate::definitions::ParentCommunication as Communication;
 use crate::definitions::message::{ToolCall, ToolResult, ToolStatus};
 use crate::engine::call::{Call, CallOutcome};
-use crate::engine::definitions::Definitions;
 use crate::engine::features::Subagents;
 use crate::engine::outbox::Targets;
 use crate::engine::subagents::applied::Applied;

@@ -100,7 +100,11 @@ impl Waits<'_> {
                 let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
                 let passed = Passed {
                     args: with_changes(args, changed.as_ref()),
-                    approval: Some(Approval { shown: shown(&wait, &thread), changed, again: wait.asked.again }),
+                    approval: Some(Approval {
+                        shown: shown(&wait, &thread),
+                        changed,
+                        again: wait.asked.again,
+                    }),
                 };
                 if begins && wait.asked.call.is_some() && !wait.asked.again {
                     return self.next_question(run, tool, passed).await;
@@ -127,7 +131,10 @@ impl Waits<'_> {
         match earlier.result.clone().filter(|_| begins) {
             Some(result) => {
                 let approval = self.read(|state, _| Ok(approval_by(&wait, &state.meta.stem)))?;
-                return Ok(Standing::Ended(Box::new(CallOutcome { approval, ..CallOutcome::answered(result) })));
+                return Ok(Standing::Ended(Box::new(CallOutcome {
+                    approval,
+                    ..CallOutcome::answered(result)
+                })));
             }
             None if wait.state == WaitState::Open => return Ok(Standing::Waits),
             None => {}
@@ -215,12 +222,7 @@ impl Waits<'_> {
     }
 
     /// Handles an approved call that is itself a question, or runs at the client.
-    async fn next_question(
-        &self,
-        run: ToolRun<'_>,
-        tool: &Tool,
-        passed: Passed,
-    ) -> Result<Gate> {
+    async fn next_question(&self, run: ToolRun<'_>, tool: &Tool, passed: Passed) -> Result<Gate> {
         let about = asked_call(tool, run.call, &passed.args);
         let next =
             self.read(|state, sql| self.question(state, sql, run.definitions, tool, about, Approved::Yes))?;
@@ -240,13 +242,7 @@ impl Waits<'_> {
     }
 
     /// Voids a decision about a call that has changed since, and asks again.
-    async fn ask_again(
-        &self,
-        run: ToolRun<'_>,
-        tool: &Tool,
-        args: &Value,
-        void: i64,
-    ) -> Result<Gate> {
+    async fn ask_again(&self, run: ToolRun<'_>, tool: &Tool, args: &Value, void: i64) -> Result<Gate> {
         let about = asked_call(tool, run.call, args);
         let reapproval = self.transition(|state, sql| {
             waits::void(sql, void)?;
@@ -377,7 +373,7 @@ fn wait_of(
     call: &Call,
     tool: &Tool,
     args: &Value,
-    (kind, asked, lasts_us): (WaitKind, Asked, Option<i64>),
+    (kind, asked, lasts_us): (WaitKind, Asked, i64),
 ) -> Result<NewWait> {
     let digest = digest(tool, args)?;
     Ok(NewWait { kind, receipt: call.seq, batch: run.reply.seq, digest, asked, lasts_us })

@@ -77,7 +77,14 @@ impl World {
         Ok(Response { status, headers, body: body.boxed_local() })
     }
 
-    fn note<R>(&self, from: &Member, to: &str, request: &ThreadRequest<R>, route: Option<ThreadRoute>, body: &str) {
+    fn note<R>(
+        &self,
+        from: &Member,
+        to: &str,
+        request: &ThreadRequest<R>,
+        route: Option<ThreadRoute>,
+        body: &str,
+    ) {
         if request.thread_id != to {
             self.fail(format!("{to} is called as {}", request.thread_id));
         }

@@ -316,8 +316,8 @@ fn paths_that_are_taken_are_told_apart() {
     story("the tree")
         .drive(|sim| async move {
             put(&sim, "dir/file", "text/plain", b"x").await;
-            let json = |route: ThreadRoute, body: Value| sim.serve(Sent::new(route).json(&body));
-            let bare = |route: ThreadRoute| sim.serve(Sent::new(route));
+            let json = |route: StreamRoute, body: Value| sim.serve(Sent::new(route).json(&body));
+            let bare = |route: StreamRoute| sim.serve(Sent::new(route));
             let to = |from: &str, to: &str| json(StreamRoute::MoveFile(from.into()), json!({ "path": to }));
             let mkdir = |path: &str| json(StreamRoute::PostFile(path.into()), json!({ "directory": true }));
             let write = |path: &str| json(StreamRoute::PostFile(path.into()), json!({ "content": "y" }));

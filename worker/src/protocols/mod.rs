@@ -16,12 +16,12 @@ use bobbin::request::surfaces::Surface;
 use bobbin::request::{AgUiRoute, BodyRule, ChatRoute, McpRoute, OpenAiRoute, route::no_route};
 use bobbin::{Code, Error, Result};
 
-use crate::protocols::ag_ui::AgUiRequest;
 use crate::answer::{self, Response};
 use crate::bindings::thrown;
+use crate::objects::catalog;
+use crate::protocols::ag_ui::AgUiRequest;
 use crate::protocols::ai_sdk::Chat;
 use crate::protocols::mcp_server::{self, Mcp};
-use crate::objects::catalog;
 use crate::protocols::openai::{self, OpenAi};
 use crate::router::{Incoming, origin_of};
 

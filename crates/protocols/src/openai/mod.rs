@@ -19,7 +19,7 @@ pub mod response_request;
 pub mod responses;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 #[cfg(test)]
 mod tests_conversations;
 #[cfg(test)]

@@ -8,26 +8,26 @@ use crate::openai::chat_completions::{Completion, Settings};
 use crate::openai::completion_request::{CompletionRequest, New};
 use bobbin_definitions::json;
 
-pub(super) type Frame = (&'static str, Value);
+pub(crate) type Frame = (&'static str, Value);
 
-pub(super) fn event((kind, data): &Frame) -> String {
+pub(crate) fn event((kind, data): &Frame) -> String {
     format!("event: {kind}\ndata: {data}\n\n")
 }
 
-pub(super) fn run() -> Frame {
+pub(crate) fn run() -> Frame {
     ("run", json!({ "type": "run", "run": "r_1", "startedAt": 1_795_300_000_000_000_i64 }))
 }
 
-pub(super) fn chunk(id: &str, attempt: u64, offset: usize, text: &str) -> Frame {
+pub(crate) fn chunk(id: &str, attempt: u64, offset: usize, text: &str) -> Frame {
     let data = json!({ "message_id": id, "depth": 0, "chunk": text, "attempt": attempt, "offset": offset });
     ("message_chunk", data)
 }
 
-pub(super) fn message(data: Value) -> Frame {
+pub(crate) fn message(data: Value) -> Frame {
     ("message_data", json!({ "message_id": data["id"], "depth": 0, "data": data }))
 }
 
-pub(super) fn reply(id: &str, text: &str, calls: &[(&str, &str, &str)]) -> Frame {
+pub(crate) fn reply(id: &str, text: &str, calls: &[(&str, &str, &str)]) -> Frame {
     let listed = calls.iter().map(|(id, name, arguments)| {
         json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
     });
@@ -36,13 +36,13 @@ pub(super) fn reply(id: &str, text: &str, calls: &[(&str, &str, &str)]) -> Frame
     message(json!({ "id": id, "role": "assistant", "content": text, "tool_calls": calls, "metadata": {} }))
 }
 
-pub(super) fn result(id: &str, call: &str, name: &str, text: &str) -> Frame {
+pub(crate) fn result(id: &str, call: &str, name: &str, text: &str) -> Frame {
     message(
         json!({ "id": id, "role": "tool", "name": name, "content": text, "tool_call_id": call, "tool_status": "success" }),
     )
 }
 
-pub(super) fn ended(outcome: &str, reason: &str) -> Frame {
+pub(crate) fn ended(outcome: &str, reason: &str) -> Frame {
     let usage = json!({ "inputTokens": 7, "outputTokens": 3 });
     let error = (outcome != "completed").then(|| json!({ "code": reason, "message": "It went wrong." }));
     (
@@ -51,13 +51,13 @@ pub(super) fn ended(outcome: &str, reason: &str) -> Frame {
     )
 }
 
-pub(super) fn parked(kind: &str, call: &str) -> Frame {
+pub(crate) fn parked(kind: &str, call: &str) -> Frame {
     let wait = json!({ "id": format!("w_{call}"), "kind": kind, "call": { "id": call } });
     ("run_parked", json!({ "run": "r_1", "pauseKind": "human", "waits": [wait] }))
 }
 
 /// A run with two steps, a call between them, text in pieces, and a lost attempt.
-pub(super) fn live() -> Vec<Frame> {
+pub(crate) fn live() -> Vec<Frame> {
     vec![
         run(),
         chunk("m_t_2", 1, 0, "Grü"),
@@ -74,7 +74,7 @@ pub(super) fn live() -> Vec<Frame> {
 }
 
 /// The same run after its end.
-pub(super) fn settled() -> Vec<Frame> {
+pub(crate) fn settled() -> Vec<Frame> {
     vec![
         run(),
         reply("m_t_2", "Grüße", &[("c1", "work", r#"{"n":1}"#)]),

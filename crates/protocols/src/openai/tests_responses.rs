@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::tests_openai::{Frame, chunk, ended, event, live, message, parked, reply, result, run, settled};
+use super::tests::{Frame, chunk, ended, event, live, message, parked, reply, result, run, settled};
 use crate::encode::Encode;
 use crate::openai::call_id;
 use crate::openai::item_id::{self, Place, place_of};

@@ -234,7 +234,7 @@ mod tests {
         });
         let catalog = Catalog::from_json(&catalog.to_string()).unwrap();
         let deployment = |name: &str| (name == "KEY").then(|| "VALUE".to_owned());
-        let told = explain(&catalog, "helper", &deployment).unwrap();
+        let told = explain(&catalog, "helper", &["calculate", "wait"], &deployment).unwrap();
         let names = |field: &str| -> Vec<String> {
             let list = told[field].as_array().unwrap().iter();
             list.map(|item| format!("{} {}", item["kind"].as_str().unwrap(), item["name"].as_str().unwrap()))
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(told["leads"], json!([]));
         let text = told.to_string();
         assert!(!text.contains("TEXT") && !text.contains("VALUE"), "{text}");
-        assert!(explain(&catalog, "nobody", &deployment).is_err());
+        assert!(explain(&catalog, "nobody", &[], &deployment).is_err());
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
                 "checker": two("plain"), "digger": two("plain") },
         });
         let catalog = Catalog::from_json(&catalog.to_string()).unwrap();
-        let led = |name: &str| explain(&catalog, name, &|_| None).unwrap()["leads"].clone();
+        let led = |name: &str| explain(&catalog, name, &[], &|_| None).unwrap()["leads"].clone();
         assert_eq!(
             led("desk"),
             json!([

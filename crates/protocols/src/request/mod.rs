@@ -98,7 +98,6 @@ impl<R: Serialize + DeserializeOwned> ThreadRequest<R> {
             .map_err(|error| Error::internal(format!("not a call of a thread: {error}")))?;
         Ok(ThreadRequest { body: body.to_owned(), ..request })
     }
-
 }
 
 impl<R> ThreadRequest<R> {

@@ -17,8 +17,19 @@ const DOCUMENT: BodyRule = BodyRule::Json { limit: DOCUMENT_REQUEST_BYTES, what:
 
 const PAGE: &[&str] = &["limit", "offset"];
 const THREADS: &[&str] = &[
-    "limit", "offset", "agent_id", "user_id", "key", "search", "startDate", "endDate", "executing", "terminated", "failed",
-    "include_children", "sort",
+    "limit",
+    "offset",
+    "agent_id",
+    "user_id",
+    "key",
+    "search",
+    "startDate",
+    "endDate",
+    "executing",
+    "terminated",
+    "failed",
+    "include_children",
+    "sort",
 ];
 const FILES: &[&str] = &["stats", "grep", "find", "format", "stat", "thumbnail", "limit", "cursor"];
 const FILE: &[&str] = &["format", "stat", "thumbnail", "limit", "cursor"];
@@ -229,7 +240,12 @@ pub struct Described {
 /// All routes.
 pub fn all() -> impl Iterator<Item = Described> {
     fn described<R>(rows: &'static [Row<R>]) -> impl Iterator<Item = Described> {
-        rows.iter().map(|row| Described { id: row.id, method: row.method, path: row.path, parameters: row.parameters })
+        rows.iter().map(|row| Described {
+            id: row.id,
+            method: row.method,
+            path: row.path,
+            parameters: row.parameters,
+        })
     }
     described(ROUTES).chain(described(TEXTS)).chain(described(STREAMS)).chain(described(FOLLOWS))
 }

@@ -12,7 +12,7 @@ pub mod copies;
 pub mod find;
 pub mod shown;
 #[cfg(test)]
-pub mod tests;
+pub(crate) mod tests;
 pub(crate) mod work;
 
 use std::borrow::Cow;

@@ -10,16 +10,9 @@ const EVENTS: &str = "text/event-stream";
 pub(super) fn chats() -> Vec<Operation> {
     let new = Operation::new;
     let posts = ["postChatOfAgent", "postChat"];
-    let histories =
-        ["getChatOfAgent", "getChat"];
-    let streams = [
-        "resumeChatOfAgent",
-        "resumeChat",
-    ];
-    let stops = [
-        "stopChatOfAgent",
-        "stopChat",
-    ];
+    let histories = ["getChatOfAgent", "getChat"];
+    let streams = ["resumeChatOfAgent", "resumeChat"];
+    let stops = ["stopChatOfAgent", "stopChat"];
     let mut all = Vec::new();
     all.extend(posts.map(|id| {
         new(id, Scope::Thread, "What a page of `useChat` sends.")
@@ -71,25 +64,21 @@ fn ag_ui() -> [Operation; 2] {
 
 /// Routes for clients of MCP, which defines the messages.
 fn mcp() -> Vec<Operation> {
-    let metadata = [
-        "getResourceMetadata",
-        "getMcpMetadata",
-    ];
+    let metadata = ["getResourceMetadata", "getMcpMetadata"];
     let metadata = metadata.map(|id| {
         Operation::new(id, Scope::Anybody, "Who gives access tokens for MCP.")
             .gives::<Object>(200, "The metadata of a protected resource (RFC 9728).")
             .fails(&[Code::NotFound])
     });
-    let post =
-        Operation::new("postMcp", Scope::Owner, "A message of a client of MCP (docs/mcp.md).")
-            .takes::<Object>()
-            .answers(
-                200,
-                "The answer, or a stream that ends with it.",
-                vec![("application/json", None), (EVENTS, None)],
-            )
-            .gives_nothing(202, "A notification was taken.")
-            .fails(&[Code::Forbidden, Code::TooLarge]);
+    let post = Operation::new("postMcp", Scope::Owner, "A message of a client of MCP (docs/mcp.md).")
+        .takes::<Object>()
+        .answers(
+            200,
+            "The answer, or a stream that ends with it.",
+            vec![("application/json", None), (EVENTS, None)],
+        )
+        .gives_nothing(202, "A notification was taken.")
+        .fails(&[Code::Forbidden, Code::TooLarge]);
     // All errors have the format of JSON-RPC; `data` contains ours.
     let errors = [
         (400, "An error of JSON-RPC: the message is not as it must be."),

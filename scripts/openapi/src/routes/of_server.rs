@@ -60,21 +60,13 @@ pub(super) fn values() -> Vec<Operation> {
     vec![
         new("getInstanceEnv", Scope::Admin, "Values of variables of the instance.")
             .gives::<threads::ShownEnv>(200, "Those of the type `text`, and the types of all."),
-        new(
-            "changeInstanceEnv",
-            Scope::Admin,
-            "Sets values of variables of the instance.",
-        )
-        .takes::<threads::EnvChange>()
-        .gives::<threads::ShownEnv>(200, "What there is now."),
+        new("changeInstanceEnv", Scope::Admin, "Sets values of variables of the instance.")
+            .takes::<threads::EnvChange>()
+            .gives::<threads::ShownEnv>(200, "What there is now."),
         new("getAccountEnv", Scope::Owner, "Values of variables of an owner.")
             .gives::<threads::ShownEnv>(200, "Those of the type `text`, and the types of all."),
-        new(
-            "changeAccountEnv",
-            Scope::Owner,
-            "Sets values of variables of an owner.",
-        )
-        .takes::<threads::EnvChange>()
-        .gives::<threads::ShownEnv>(200, "What there is now."),
+        new("changeAccountEnv", Scope::Owner, "Sets values of variables of an owner.")
+            .takes::<threads::EnvChange>()
+            .gives::<threads::ShownEnv>(200, "What there is now."),
     ]
 }

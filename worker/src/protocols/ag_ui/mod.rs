@@ -24,8 +24,8 @@ use wasm_bindgen::prelude::*;
 use crate::answer::{self, Response};
 use crate::bindings::{Env, thrown};
 use crate::create;
-use crate::protocols::encoder::Encoder;
 use crate::events::{self, Encoded, EventsRequest, How};
+use crate::protocols::encoder::Encoder;
 use crate::protocols::thread_client::{Found, Step, Stops, Talk, good, text_of, told};
 
 /// Messages in a page of the history, unless the client requests another number.

@@ -21,8 +21,8 @@ use crate::answer::{self, Response};
 use crate::bindings::{Env, thrown};
 use crate::create;
 use crate::events::{self, Encoded, EventsRequest};
-use crate::remote::Answer as Told;
 use crate::protocols::thread_client::{Found, Step, Stops, Talk, good, text_of, told};
+use crate::remote::Answer as Told;
 
 /// A feature of pages: the text of a lost attempt can be retracted.
 const RESET_STEP: &str = "reset-step";

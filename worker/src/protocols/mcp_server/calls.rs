@@ -21,12 +21,12 @@ use serde_json::{Map, Value};
 
 use crate::bindings::{random, thrown};
 use crate::create;
-use crate::protocols::encoder::Encoder;
 use crate::events::{self, Encoded, EventsRequest, How};
+use crate::protocols::encoder::Encoder;
 use crate::protocols::mcp_server::{Done, Mcp, invalid};
 use crate::protocols::openai::{hex, now_us};
-use crate::router;
 use crate::protocols::thread_client::{Step, Stops, found, good, text_of};
+use crate::router;
 
 /// A message that was stored.
 struct Said {

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::protocols::openai::conversations::Conversation;
 use crate::protocols::openai::{OpenAi, Said};
-use crate::remote::Answer;
 use crate::protocols::thread_client::{Step, Stops, good};
+use crate::remote::Answer;
 
 /// The field that names the previous response.
 pub(crate) const PREVIOUS: &str = "previous_response_id";

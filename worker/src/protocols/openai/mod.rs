@@ -25,8 +25,8 @@ use wasm_bindgen::prelude::*;
 
 use crate::answer::Response;
 use crate::bindings::{Env, date_now, random, thrown};
-use crate::protocols::encoder::Encoder;
 use crate::events::{self, Encoded, EventsRequest, How};
+use crate::protocols::encoder::Encoder;
 use crate::protocols::openai::revision::Placement;
 use crate::protocols::thread_client::{Step, Stops, Talk};
 

@@ -15,9 +15,9 @@ use bobbin::signing::digest;
 use serde_json::Value;
 
 use crate::answer::Response;
-use crate::protocols::openai::conversations::Conversation;
-use crate::protocols::encoder::Encoder;
 use crate::events::How;
+use crate::protocols::encoder::Encoder;
+use crate::protocols::openai::conversations::Conversation;
 use crate::protocols::openai::following::{PREVIOUS, followed, known_id, no_response};
 use crate::protocols::openai::{OpenAi, Said, extra_for, extra_of, now_us};
 use crate::protocols::thread_client::{Step, Stops, found, good, text_of};

@@ -74,7 +74,8 @@ fn a_known_path_with_another_method_names_its_methods() {
         assert_eq!(error.code, Code::MethodNotAllowed, "{method} {path}");
         assert_eq!(error.hint.as_deref(), Some(format!("Allowed: {allowed}.").as_str()), "{method} {path}");
     }
-    let healthz = |method| Route::of(method, &Target::of("https://host/healthz")).map(|matched| matched.route);
+    let healthz =
+        |method| Route::of(method, &Target::of("https://host/healthz")).map(|matched| matched.route);
     assert_eq!(healthz("HEAD"), Ok(Route::Health));
     assert_eq!(healthz("POST").unwrap_err().hint.as_deref(), Some("Allowed: GET."));
     // The owners' list is no thread.
