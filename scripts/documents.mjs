@@ -1,22 +1,25 @@
-// The documents: their links, the length of their lines, words of the old dialect, and docs/promises.md, which is
-// generated. `npm test` checks them (tests/worker/documents.test.mjs).
+// The documents: their links, the length of their lines, words of the old dialect, and the generated pages
+// docs/promises.md and docs/http-reference.md. `npm test` checks them (tests/worker/documents.test.mjs).
 //
 //   node scripts/documents.mjs           prints what is wrong
-//   node scripts/documents.mjs --write   writes docs/promises.md from docs/promises.json, and then does the same
+//   node scripts/documents.mjs --write   writes docs/promises.md from docs/promises.json and docs/http-reference.md from
+//                                        schemas/openapi.json, and then does the same
 
 import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { inCheckout, root } from "./files.mjs";
+import { anchor, reference } from "./http-reference.mjs";
 
 /** @typedef {(string | Record<string, string[]>)[]} Entry  names of tests, and groups of them under a title */
 
 const PROMISES = { page: "docs/durability.md", list: "docs/promises.json", generated: "docs/promises.md" };
+const ROUTES = { description: "schemas/openapi.json", generated: "docs/http-reference.md" };
 const WIDTH = 120;
 /** Words of the old dialect (docs/style.md), which the prose of pages must not use. */
 const DIALECT = /\b(anew|whoever|go(?:es)? on|one's own|(?:is|are|be) told|what (?:is|was) (?:asked|said))\b/gi;
-/** The page that quotes these words, the page that lists names of tests, and pages that are not revised. */
-const QUOTES = /^docs\/(style\.md|promises\.md|decisions\/)/;
+/** The page that quotes these words, the generated pages, and pages that are not revised. */
+const QUOTES = /^docs\/(style\.md|promises\.md|http-reference\.md|decisions\/)/;
 
 /** @type {Map<string, string>} */
 const texts = new Map();
@@ -35,10 +38,6 @@ const filesIn = (folders, end) =>
     const names = readdirSync(inCheckout(folder), { recursive: true }).map(String);
     return names.filter((name) => name.endsWith(end)).sort().map((name) => join(folder, name));
   });
-
-/** GitHub's anchor for a heading. @param {string} heading */
-const anchor = (heading) =>
-  heading.toLowerCase().replace(/[^\p{L}\p{N}_\- ]/gu, "").trim().replaceAll(" ", "-");
 
 /** The headings of a page, outside code. @param {string} text @returns {string[]} */
 const headings = (text) => [...withoutCode(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => heading);
@@ -144,17 +143,27 @@ against the built product; run one with \`node --test --test-name-pattern "TITLE
   return { page: `${[head, ...parts].join("\n").trimEnd()}\n`, wrong };
 }
 
-/** Writes the page of promises. */
-export function writePromises() {
-  writeFileSync(inCheckout(PROMISES.generated), promises().page);
-  texts.delete(PROMISES.generated);
+/** The generated pages by file, and the faults of their sources. @returns {{ files: Record<string, string>, wrong: string[] }} */
+function generated() {
+  const { page, wrong } = promises();
+  return { files: { [PROMISES.generated]: page, [ROUTES.generated]: reference(JSON.parse(read(ROUTES.description))) }, wrong };
+}
+
+/** Writes the generated pages. */
+export function writeGenerated() {
+  for (const [file, page] of Object.entries(generated().files)) {
+    writeFileSync(inCheckout(file), page);
+    texts.delete(file);
+  }
 }
 
 /** The faults of the documents, one per line. @returns {string[]} */
 export function complaints() {
-  const { page, wrong } = promises();
-  const stale = !existsSync(inCheckout(PROMISES.generated)) || read(PROMISES.generated) !== page;
-  if (stale) wrong.push(`${PROMISES.generated} is out of date: run \`node scripts/documents.mjs --write\``);
+  const { files, wrong } = generated();
+  for (const [file, page] of Object.entries(files)) {
+    const stale = !existsSync(inCheckout(file)) || read(file) !== page;
+    if (stale) wrong.push(`${file} is out of date: run \`node scripts/documents.mjs --write\``);
+  }
   for (const file of pages()) {
     const text = read(file);
     wrong.push(...brokenLinks(file, text), ...longLines(file, text), ...dialect(file, text));
@@ -163,7 +172,7 @@ export function complaints() {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  if (process.argv.includes("--write")) writePromises();
+  if (process.argv.includes("--write")) writeGenerated();
   const wrong = complaints();
   for (const line of wrong) console.log(line);
   if (wrong.length > 0) process.exitCode = 1;
