@@ -18,8 +18,8 @@ const ROUTES = { description: "schemas/openapi.json", generated: "docs/http-refe
 const WIDTH = 120;
 /** Words of the old dialect (docs/style.md), which the prose of pages must not use. */
 const DIALECT = /\b(anew|whoever|go(?:es)? on|one's own|(?:is|are|be) told|what (?:is|was) (?:asked|said))\b/gi;
-/** The page that quotes these words, the generated pages, and pages that are not revised. */
-const QUOTES = /^docs\/(style\.md|promises\.md|http-reference\.md|decisions\/)/;
+/** The page that quotes these words, the page that lists names of tests, and pages that are not revised. */
+const QUOTES = /^docs\/(style\.md|promises\.md|decisions\/)/;
 
 /** @type {Map<string, string>} */
 const texts = new Map();

@@ -87,7 +87,7 @@ const code = (value) => `\`${typeof value === "string" ? value : JSON.stringify(
 
 /** The range of a number, a length or a count. @param {number | undefined} least @param {number | undefined} most @param {string} [unit] */
 function range(least, most, unit = "") {
-  if (most !== undefined && most < 2 ** 32 - 1) return `, ${least ?? 0} to ${most}${unit}`;
+  if (most !== undefined && most < 2 ** 32 - 1) return least === undefined ? `, at most ${most}${unit}` : `, ${least} to ${most}${unit}`;
   return least !== undefined && least > 1 ? `, at least ${least}${unit}` : "";
 }
 
@@ -115,7 +115,8 @@ function typeOf(schema, link) {
   const branches = schema.anyOf ?? schema.oneOf;
   if (branches !== undefined) return branches.map((branch) => typeOf(branch, link)).join(" or ");
   if (schema.type === undefined) return "any JSON";
-  return [schema.type].flat().map((type) => oneType(type, schema, link)).join(" or ");
+  const types = [schema.type].flat().map((type) => oneType(type, schema, link));
+  return types.join(types.some((type) => type.includes(",")) ? ", or " : " or ");
 }
 
 /** The table of an object's fields. @param {Schema} schema @param {Link} link */
@@ -182,7 +183,7 @@ function routeText({ method, path, operation }, description, own) {
   const link = (name) => (own.includes(name) ? `\`${name}\`` : `[${name}](#${anchor(name)})`);
   const errors = operation["x-bobbin-errors"] ?? [];
   const access = [`Scope: \`${operation["x-bobbin-scope"]}\`.`, ...(errors.length > 0 ? [`Errors: ${errors.map(code).join(", ")}.`] : [])];
-  const parameters = (operation.parameters ?? []).filter(({ name }) => name !== THREAD).map(({ name, in: place, required, description: about, schema }) => {
+  const parameters = (operation.parameters ?? []).filter((one) => one.name !== THREAD || one.in !== "path").map(({ name, in: place, required, description: about, schema }) => {
     const initial = schema.default === undefined ? "" : `; ${code(schema.default)} by default`;
     return [code(name), place, `${typeOf(schema, link)}${initial}`, required ? "yes" : "", prose(about ?? schema.description)];
   });

@@ -130,7 +130,7 @@ fn whole() -> Value {
         "info": {
             "title": "Bobbin",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Threads of agents: each has its messages, values, files, effects and pending work. docs/http.md says what each request does.",
+            "description": "Threads of agents, with their messages, values, files, effects and pending work. docs/http.md is the guide.",
             "license": { "name": "MIT", "identifier": "MIT" },
         },
         "servers": [{ "url": "/" }],
@@ -142,12 +142,12 @@ fn whole() -> Value {
                 "key": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A key of the deployment, or a token that POST /api/tokens has minted.",
+                    "description": "A key of the deployment, or a token from POST /api/tokens.",
                 },
             },
             "responses": {
                 "Error": {
-                    "description": "What is wrong, and what to do. `code` is stable.",
+                    "description": "The error, and what to do about it. `code` is stable.",
                     "content": { "application/json": { "schema": error } },
                 },
             },

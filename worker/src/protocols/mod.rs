@@ -21,8 +21,8 @@ use crate::bindings::thrown;
 use crate::objects::catalog;
 use crate::protocols::ag_ui::AgUiRequest;
 use crate::protocols::ai_sdk::Chat;
-use crate::protocols::mcp_server::{self, Mcp};
-use crate::protocols::openai::{self, OpenAi};
+use crate::protocols::mcp_server::Mcp;
+use crate::protocols::openai::OpenAi;
 use crate::router::{Incoming, origin_of};
 
 impl Incoming<'_> {

@@ -11,16 +11,16 @@ use crate::operation::Operation;
 
 /// The parts and their subjects.
 pub(super) const TAGS: [(&str, &str); 10] = [
-    ("Server", "The deployment: its agents, tokens, values and inbox."),
-    ("Threads", "Conversations, and what each is made of."),
-    ("Messages", "What was said, and what is to be said."),
-    ("Runs", "What came of messages: outcomes, traces, costs, logs."),
-    ("Waits", "What runs ask of people (docs/approvals.md)."),
-    ("Values", "JSON under keys, and effects that run later."),
-    ("Files", "A thread's file tree, and uploads in chunks."),
-    ("Memories", "Documents that runs look things up in (docs/memory.md)."),
-    ("Streams", "Frames, as they happen."),
-    ("Chats", "What clients of other systems ask (docs/clients.md)."),
+    ("Server", "The deployment: agents, tokens, values of variables, MCP servers and open waits."),
+    ("Threads", "Conversations: create, list, change, copy, stop and delete them (docs/http.md)."),
+    ("Messages", "Messages of threads: send, read, change and repeat them (docs/http.md)."),
+    ("Runs", "Outcomes, traces, costs, budgets and logs (docs/runs.md)."),
+    ("Waits", "Questions of runs to people, and decisions (docs/approvals.md)."),
+    ("Values", "JSON values under keys (docs/files.md), and effects that run later (docs/effects.md)."),
+    ("Files", "The file tree of a thread, and uploads in chunks (docs/files.md)."),
+    ("Memories", "Documents that runs search (docs/memory.md)."),
+    ("Streams", "Live frames of a thread or a run (docs/streams.md)."),
+    ("Chats", "Protocols of other clients (docs/clients.md)."),
 ];
 
 /// All operations, in the order of the document.

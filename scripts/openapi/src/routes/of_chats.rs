@@ -15,25 +15,25 @@ pub(super) fn chats() -> Vec<Operation> {
     let stops = ["stopChatOfAgent", "stopChat"];
     let mut all = Vec::new();
     all.extend(posts.map(|id| {
-        new(id, Scope::Thread, "What a page of `useChat` sends.")
+        new(id, Scope::Thread, "Receives a message of a page with `useChat`.")
             .takes::<Object>()
-            .answers(200, "The reply, as chunks of the AI SDK.", vec![(EVENTS, None)])
+            .answers(200, "The reply as chunks of the AI SDK.", vec![(EVENTS, None)])
             .fails(&[Code::Conflict, Code::AgentNotFound, Code::TooLarge])
     }));
     all.extend(histories.map(|id| {
-        new(id, Scope::Thread, "The messages of a chat, as the AI SDK has them.")
-            .gives::<chats::Chat>(200, "A reply that is under way is left out.")
+        new(id, Scope::Thread, "Returns the messages of a chat in the form of the AI SDK.")
+            .gives::<chats::Chat>(200, "The messages without an unfinished reply.")
     }));
     all.extend(streams.map(|id| {
-        new(id, Scope::Thread, "The reply that is under way, from its beginning.")
-            .answers(200, "The reply, as chunks of the AI SDK.", vec![(EVENTS, None)])
-            .gives_nothing(204, "None is under way.")
+        new(id, Scope::Thread, "Streams the unfinished reply from its beginning.")
+            .answers(200, "The reply as chunks of the AI SDK.", vec![(EVENTS, None)])
+            .gives_nothing(204, "No reply is in progress.")
     }));
     all.extend(stops.map(|id| {
-        new(id, Scope::Thread, "Stops what is under way.")
+        new(id, Scope::Thread, "Stops the run of a chat.")
             .may_take::<Object>()
-            .gives::<chats::Stopped>(200, "It is stopped.")
-            .gives_nothing(204, "Nothing ran.")
+            .gives::<chats::Stopped>(200, "The run is stopped.")
+            .gives_nothing(204, "No run was active.")
     }));
     all.extend(ag_ui());
     all.extend(mcp());
@@ -47,14 +47,14 @@ fn ag_ui() -> [Operation; 2] {
         Operation::new(
             "getAgUi",
             Scope::Thread,
-            "A conversation of AG-UI; with `runId` that run, from its beginning, or behind the event that `Last-Event-ID` names.",
+            "Returns a conversation of AG-UI, or with `runId` the events of that run. `Last-Event-ID` continues after an event.",
         )
         .answers(200, "The conversation, or the events of the run.", vec![(JSON, None), (EVENTS, None)])
         .fails(&[Code::AgentNotFound, Code::Conflict]),
         Operation::new(
             "runAgUi",
             Scope::Thread,
-            "What a client of AG-UI sends for a run. With `Last-Event-ID` the events behind that one.",
+            "Starts a run for a client of AG-UI. `Last-Event-ID` continues after an event.",
         )
         .takes::<Object>()
         .answers(200, "The events of the run.", vec![(EVENTS, None)])
@@ -66,29 +66,29 @@ fn ag_ui() -> [Operation; 2] {
 fn mcp() -> Vec<Operation> {
     let metadata = ["getResourceMetadata", "getMcpMetadata"];
     let metadata = metadata.map(|id| {
-        Operation::new(id, Scope::Anybody, "Who gives access tokens for MCP.")
+        Operation::new(id, Scope::Anybody, "Names the issuer of access tokens for MCP.")
             .gives::<Object>(200, "The metadata of a protected resource (RFC 9728).")
             .fails(&[Code::NotFound])
     });
-    let post = Operation::new("postMcp", Scope::Owner, "A message of a client of MCP (docs/mcp.md).")
+    let post = Operation::new("postMcp", Scope::Owner, "Receives a message of an MCP client (docs/mcp.md).")
         .takes::<Object>()
         .answers(
             200,
-            "The answer, or a stream that ends with it.",
+            "The response, or a stream that ends with it.",
             vec![("application/json", None), (EVENTS, None)],
         )
-        .gives_nothing(202, "A notification was taken.")
+        .gives_nothing(202, "The notification is accepted.")
         .fails(&[Code::Forbidden, Code::TooLarge]);
     // All errors have the format of JSON-RPC; `data` contains ours.
     let errors = [
-        (400, "An error of JSON-RPC: the message is not as it must be."),
-        (401, "One: it comes with no credentials, or wrong ones."),
-        (403, "One: they do not allow it."),
-        (404, "One: there is no such method."),
-        (413, "One: it is too large."),
-        (429, "One: there is too much to do."),
-        (500, "One: something failed here."),
-        (503, "One: a thread could not be reached."),
+        (400, "A JSON-RPC error: the message is invalid."),
+        (401, "A JSON-RPC error: the credentials are missing or wrong."),
+        (403, "A JSON-RPC error: the credentials do not allow the request."),
+        (404, "A JSON-RPC error: the method is unknown."),
+        (413, "A JSON-RPC error: the message is too large."),
+        (429, "A JSON-RPC error: too much work is waiting."),
+        (500, "A JSON-RPC error: an internal failure."),
+        (503, "A JSON-RPC error: the thread did not respond."),
     ];
     let post = errors
         .into_iter()

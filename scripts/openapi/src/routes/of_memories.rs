@@ -9,37 +9,41 @@ use crate::types::memories;
 macro_rules! of_memory {
     ($suffix:literal) => {
         [
-            Operation::new(concat!("getMemory", $suffix), Scope::Thread, "A memory, in numbers.")
+            Operation::new(concat!("getMemory", $suffix), Scope::Thread, "Returns facts about a memory.")
                 .gives::<memories::MemoryInfo>(200, "The memory.")
                 .fails(&[Code::MemoryNotFound]),
-            Operation::new(concat!("clearMemory", $suffix), Scope::Owner, "Everything in it goes.")
-                .gives_nothing(204, "It is empty."),
-            Operation::new(concat!("listDocuments", $suffix), Scope::Thread, "Its documents.")
-                .gives::<memories::DocumentPage>(200, "Newest first."),
-            Operation::new(concat!("addDocument", $suffix), Scope::Owner, "Takes a document in.")
-                .says("With the `key` of one that is there it replaces that, if the content differs.")
+            Operation::new(concat!("clearMemory", $suffix), Scope::Owner, "Deletes everything in a memory.")
+                .gives_nothing(204, "The memory is empty."),
+            Operation::new(
+                concat!("listDocuments", $suffix),
+                Scope::Thread,
+                "Lists the documents of a memory.",
+            )
+            .gives::<memories::DocumentPage>(200, "Newest first."),
+            Operation::new(concat!("addDocument", $suffix), Scope::Owner, "Adds a document.")
+                .says("A document with the same `key` is replaced, if the content differs.")
                 .keyed()
                 .takes::<memories::NewDocument>()
-                .gives::<memories::OneDocument>(202, "It will be indexed.")
+                .gives::<memories::OneDocument>(202, "The document is stored and will be indexed.")
                 .fails(&[Code::MemoryFull, Code::TooLarge]),
             Operation::new(
                 concat!("getDocument", $suffix),
                 Scope::Thread,
-                "A document, and how far its index is.",
+                "Returns a document and the state of its index.",
             )
             .gives::<memories::OneDocument>(200, "The document."),
-            Operation::new(concat!("deleteDocument", $suffix), Scope::Owner, "Takes a document out.")
-                .gives_nothing(204, "It is found no more."),
-            Operation::new(concat!("searchMemory", $suffix), Scope::Thread, "Looks something up.")
+            Operation::new(concat!("deleteDocument", $suffix), Scope::Owner, "Deletes a document.")
+                .gives_nothing(204, "Searches no longer find it."),
+            Operation::new(concat!("searchMemory", $suffix), Scope::Thread, "Searches a memory.")
                 .takes::<memories::MemoryQuery>()
-                .gives::<memories::MemoryFound>(200, "The best places."),
+                .gives::<memories::MemoryFound>(200, "The best results."),
         ]
     };
 }
 
 pub(super) fn memories() -> Vec<Operation> {
     let shared =
-        Operation::new("listSharedMemoryLogs", Scope::Owner, "Requests for vectors that no run has made.")
+        Operation::new("listSharedMemoryLogs", Scope::Owner, "Lists requests for vectors outside runs.")
             .gives::<memories::MemoryLogs>(200, "Newest first.");
     let mut all = Vec::from(of_memory!(""));
     all.extend(of_memory!("Shared"));

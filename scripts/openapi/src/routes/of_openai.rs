@@ -11,24 +11,32 @@ const JSON: &str = "application/json";
 pub(super) fn openai() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("listModels", Scope::Owner, "The agents, as OpenAI's clients list models.")
-            .gives::<Object>(200, "Those that are exposed."),
-        new("getModel", Scope::Owner, "An agent, as a model.")
+        new("listModels", Scope::Owner, "Lists the agents as models of OpenAI.")
+            .gives::<Object>(200, "The exposed agents."),
+        new("getModel", Scope::Owner, "Returns an agent as a model of OpenAI.")
             .gives::<Object>(200, "The agent.")
             .fails(&[Code::AgentNotFound]),
-        new("createChatCompletion", Scope::Thread, "A message, and what is answered.")
-            .takes::<Object>()
-            .answers(200, "A `chat.completion`, or its chunks.", vec![(JSON, None), (EVENTS, None)])
-            .fails(&[Code::AgentNotFound, Code::UnsupportedParameter, Code::Conflict, Code::TooLarge]),
-        new("createResponse", Scope::Thread, "A message, and what comes of it.")
-            .takes::<Object>()
-            .answers(200, "A `response`, or its events.", vec![(JSON, None), (EVENTS, None)])
-            .fails(&[Code::AgentNotFound, Code::UnsupportedParameter, Code::Conflict, Code::TooLarge]),
-        new("getResponse", Scope::Thread, "A response as it is now, or its events.")
+        new(
+            "createChatCompletion",
+            Scope::Thread,
+            "Sends a message and returns the reply, in the form of chat completions.",
+        )
+        .takes::<Object>()
+        .answers(200, "A `chat.completion`, or its chunks.", vec![(JSON, None), (EVENTS, None)])
+        .fails(&[Code::AgentNotFound, Code::UnsupportedParameter, Code::Conflict, Code::TooLarge]),
+        new(
+            "createResponse",
+            Scope::Thread,
+            "Sends a message and returns the outcome, in the form of the Responses API.",
+        )
+        .takes::<Object>()
+        .answers(200, "A `response`, or its events.", vec![(JSON, None), (EVENTS, None)])
+        .fails(&[Code::AgentNotFound, Code::UnsupportedParameter, Code::Conflict, Code::TooLarge]),
+        new("getResponse", Scope::Thread, "Returns a response in its current state, or streams its events.")
             .answers(200, "The response.", vec![(JSON, None), (EVENTS, None)])
             .fails(&[Code::NotFound]),
         new("deleteResponse", Scope::Owner, "Deletes the thread of a response.")
-            .gives::<Object>(200, "It is gone.")
+            .gives::<Object>(200, "Deleted.")
             .fails(&[Code::NotFound]),
         new("cancelResponse", Scope::Thread, "Stops the run of a response.")
             .may_take::<Object>()
@@ -44,19 +52,19 @@ pub(super) fn openai() -> Vec<Operation> {
 fn conversations() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("createConversation", Scope::Owner, "A new thread, as a conversation.")
+        new("createConversation", Scope::Owner, "Creates a thread, as a conversation.")
             .may_take::<Object>()
             .gives::<Object>(200, "The conversation.")
             .fails(&[Code::AgentNotFound, Code::MissingField, Code::UnsupportedParameter]),
-        new("getConversation", Scope::Thread, "A thread, as a conversation.")
+        new("getConversation", Scope::Thread, "Returns a thread as a conversation.")
             .gives::<Object>(200, "The conversation.")
             .fails(&[Code::NotFound]),
-        new("changeConversation", Scope::Owner, "Changes what is kept with a conversation.")
+        new("changeConversation", Scope::Owner, "Changes the metadata of a conversation.")
             .takes::<Object>()
-            .gives::<Object>(200, "What it is now.")
+            .gives::<Object>(200, "The state after the change.")
             .fails(&[Code::NotFound]),
-        new("deleteConversation", Scope::Owner, "Deletes its thread.")
-            .gives::<Object>(200, "It is gone.")
+        new("deleteConversation", Scope::Owner, "Deletes the thread of a conversation.")
+            .gives::<Object>(200, "Deleted.")
             .fails(&[Code::NotFound]),
     ]
 }
@@ -64,14 +72,14 @@ fn conversations() -> Vec<Operation> {
 fn items() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("listConversationItems", Scope::Thread, "What was said in it.")
+        new("listConversationItems", Scope::Thread, "Lists the messages of a conversation.")
             .gives::<Object>(200, "A page.")
             .fails(&[Code::NotFound]),
-        new("addConversationItems", Scope::Thread, "Adds what instructs.")
+        new("addConversationItems", Scope::Thread, "Adds instructions to a conversation.")
             .takes::<Object>()
-            .gives::<Object>(200, "What was added.")
+            .gives::<Object>(200, "The added items.")
             .fails(&[Code::NotFound, Code::UnsupportedParameter]),
-        new("getConversationItem", Scope::Thread, "A message, as an item.")
+        new("getConversationItem", Scope::Thread, "Returns a message as an item.")
             .gives::<Object>(200, "The item.")
             .fails(&[Code::NotFound]),
         new("deleteConversationItem", Scope::Owner, "Deletes a message.")

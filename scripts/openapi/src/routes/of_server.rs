@@ -8,24 +8,24 @@ use crate::types::{agents, mcp, threads, waits};
 pub(super) fn server() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("health", Scope::Anybody, "Whether the server serves.")
-            .gives::<agents::Health>(200, "It does."),
-        new("listAgents", Scope::Owner, "The agents that there are.")
-            .gives::<agents::AgentList>(200, "By name."),
-        new("getAgent", Scope::Owner, "An agent, with its sides and variables.")
+        new("health", Scope::Anybody, "Reports whether the server works.")
+            .gives::<agents::Health>(200, "The server works."),
+        new("listAgents", Scope::Owner, "Lists the agents.")
+            .gives::<agents::AgentList>(200, "Ordered by name."),
+        new("getAgent", Scope::Owner, "Returns an agent with its sides and variables.")
             .gives::<agents::AgentDetail>(200, "The agent.")
             .fails(&[Code::AgentNotFound]),
         new(
             "explainAgent",
             Scope::Owner,
-            "What an agent is made of, and what it lacks.",
+            "Lists the parts of an agent, and the missing ones.",
         )
-        .gives::<agents::AgentExplained>(200, "Without any request to the outside.")
+        .gives::<agents::AgentExplained>(200, "The parts, found without any outgoing request.")
         .fails(&[Code::AgentNotFound]),
         new(
             "mintToken",
             Scope::Owner,
-            "A token that expires, for a page that must not hold a key.",
+            "Creates an expiring token, for a page that must not contain a key.",
         )
         .takes::<agents::NewToken>()
         .gives::<agents::Token>(200, "The token.")
@@ -33,40 +33,40 @@ pub(super) fn server() -> Vec<Operation> {
         new(
             "listOpenWaits",
             Scope::Owner,
-            "What is asked of people in all threads of an owner.",
+            "Lists the open waits in all threads of an owner.",
         )
-        .gives::<waits::InboxPage>(200, "Those that are open, newest first."),
-        new("listMcpServers", Scope::Admin, "MCP servers, and how they answer.")
-            .gives::<mcp::McpServers>(200, "By name."),
-        new("resume", Scope::Link, "Decides with the token of a link.")
+        .gives::<waits::InboxPage>(200, "Newest first."),
+        new("listMcpServers", Scope::Admin, "Lists the MCP servers and their state.")
+            .gives::<mcp::McpServers>(200, "Ordered by name."),
+        new("resume", Scope::Link, "Decides a wait with the token of a link.")
             .takes::<waits::Resume>()
-            .gives::<waits::WaitDecided>(200, "It is decided.")
+            .gives::<waits::WaitDecided>(200, "The wait is decided.")
             .fails(&[Code::InvalidToken, Code::Conflict]),
-        new("signedIn", Scope::Anybody, "A browser comes back from where somebody has signed in to an MCP server.")
-            .says("What it brings says which run waits for it, and is held against what that was sent with. The answer is a page for people.")
-            .answers(200, "Somebody is signed in.", vec![("text/html", None)])
-            .answers(400, "It was not asked for here.", vec![("text/html", None)])
-            .answers(403, "It was declined.", vec![("text/html", None)])
-            .answers(409, "It is being completed.", vec![("text/html", None)])
-            .answers(410, "Nobody waits for it any more.", vec![("text/html", None)])
-            .answers(502, "It could not be completed.", vec![("text/html", None)]),
-        new("clientDocument", Scope::Anybody, "What the deployment says of itself to authorization servers.")
-            .gives::<mcp::ClientDocument>(200, "As a Client ID Metadata Document."),
+        new("signedIn", Scope::Anybody, "Receives the browser of a person who has signed in to an MCP server.")
+            .says("The parameters select the waiting run, and are checked against its request. The response is a page for people.")
+            .answers(200, "The person is signed in.", vec![("text/html", None)])
+            .answers(400, "This deployment has not requested the sign-in.", vec![("text/html", None)])
+            .answers(403, "The sign-in was declined.", vec![("text/html", None)])
+            .answers(409, "Another request is completing the sign-in.", vec![("text/html", None)])
+            .answers(410, "No run waits for the sign-in.", vec![("text/html", None)])
+            .answers(502, "The sign-in failed.", vec![("text/html", None)]),
+        new("clientDocument", Scope::Anybody, "Returns the description of this deployment for authorization servers.")
+            .gives::<mcp::ClientDocument>(200, "A Client ID Metadata Document."),
     ]
 }
 
 pub(super) fn values() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("getInstanceEnv", Scope::Admin, "Values of variables of the instance.")
-            .gives::<threads::ShownEnv>(200, "Those of the type `text`, and the types of all."),
+        new("getInstanceEnv", Scope::Admin, "Returns values of variables of the instance.")
+            .gives::<threads::ShownEnv>(200, "The values of type `text`, and the types of all values."),
         new("changeInstanceEnv", Scope::Admin, "Sets values of variables of the instance.")
             .takes::<threads::EnvChange>()
-            .gives::<threads::ShownEnv>(200, "What there is now."),
-        new("getAccountEnv", Scope::Owner, "Values of variables of an owner.")
-            .gives::<threads::ShownEnv>(200, "Those of the type `text`, and the types of all."),
+            .gives::<threads::ShownEnv>(200, "The values after the change."),
+        new("getAccountEnv", Scope::Owner, "Returns values of variables of an owner.")
+            .gives::<threads::ShownEnv>(200, "The values of type `text`, and the types of all values."),
         new("changeAccountEnv", Scope::Owner, "Sets values of variables of an owner.")
             .takes::<threads::EnvChange>()
-            .gives::<threads::ShownEnv>(200, "What there is now."),
+            .gives::<threads::ShownEnv>(200, "The values after the change."),
     ]
 }

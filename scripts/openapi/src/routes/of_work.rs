@@ -8,21 +8,29 @@ use crate::types::{Success, agents, budgets, files, logs, runs, values, waits};
 pub(super) fn runs() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("listRuns", Scope::Thread, "The thread's runs.").gives::<runs::RunPage>(200, "Newest first."),
-        new("getRun", Scope::Thread, "What came of a run, or what it does now.")
-            .gives::<runs::RunOutcome>(200, "With `trace=1` also what happened in it."),
-        new("getSpans", Scope::Owner, "The spans of a run, as OTLP in JSON.")
+        new("listRuns", Scope::Thread, "Lists the runs of a thread.")
+            .gives::<runs::RunPage>(200, "Newest first."),
+        new("getRun", Scope::Thread, "Returns the outcome of a run, or its current state.")
+            .gives::<runs::RunOutcome>(200, "The outcome, with `trace=1` also the trace."),
+        new("getSpans", Scope::Owner, "Returns the spans of a run, as OTLP in JSON.")
             .gives::<agents::Spans>(200, "One whole trace."),
-        new("getStepRequest", Scope::Admin, "What the model was sent that wrote a reply.")
-            .gives::<runs::StepRequest>(200, "As it was kept, or as it follows from what is stored.")
+        new("getStepRequest", Scope::Admin, "Returns the request that led to a reply.")
+            .gives::<runs::StepRequest>(200, "The stored or rebuilt request.")
             .fails(&[Code::Conflict]),
-        new("getCost", Scope::Thread, "What requests to models have used, here and below.")
-            .gives::<budgets::Cost>(200, "In USD and tokens."),
-        new("getBudget", Scope::Thread, "What it may use and has used.")
-            .gives::<budgets::ThreadBudget>(200, "Limits, what was spent, what is lent and what is left."),
-        new("changeBudget", Scope::Owner, "Sets limits.")
+        new(
+            "getCost",
+            Scope::Thread,
+            "Returns the usage of requests to models, in this thread and its subagents.",
+        )
+        .gives::<budgets::Cost>(200, "In USD and tokens."),
+        new("getBudget", Scope::Thread, "Returns the limits and the usage of a thread.")
+            .gives::<budgets::ThreadBudget>(
+                200,
+                "The limits, and the spent, allocated and remaining amounts.",
+            ),
+        new("changeBudget", Scope::Owner, "Sets the limits of a thread or its run.")
             .takes::<budgets::BudgetChange>()
-            .gives::<budgets::ThreadBudget>(200, "What holds now.")
+            .gives::<budgets::ThreadBudget>(200, "The limits after the change.")
             .fails(&[Code::Forbidden, Code::Conflict]),
     ]
 }
@@ -30,9 +38,9 @@ pub(super) fn runs() -> Vec<Operation> {
 pub(super) fn logs() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("listLogs", Scope::Thread, "Attempts at models, calls and events.")
+        new("listLogs", Scope::Thread, "Lists log entries: requests to models, calls and events.")
             .gives::<logs::LogPage>(200, "A page."),
-        new("getLog", Scope::Thread, "An entry, with what is kept of its bodies.")
+        new("getLog", Scope::Thread, "Returns a log entry with its stored bodies.")
             .gives::<logs::LogEntry>(200, "The entry."),
     ]
 }
@@ -40,46 +48,46 @@ pub(super) fn logs() -> Vec<Operation> {
 pub(super) fn waits() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("listWaits", Scope::Thread, "What the thread asks of people.")
-            .gives::<waits::WaitPage>(200, "Newest first; those that are open unless `state=all`."),
-        new("decideWaits", Scope::Thread, "Decides several, all or none.")
+        new("listWaits", Scope::Thread, "Lists the waits of a thread.")
+            .gives::<waits::WaitPage>(200, "Newest first. Only open waits unless `state=all`."),
+        new("decideWaits", Scope::Thread, "Decides several waits, all or none.")
             .keyed()
             .takes::<waits::Decisions>()
-            .gives::<waits::WaitsDecided>(200, "They are decided.")
+            .gives::<waits::WaitsDecided>(200, "All of them are decided.")
             .fails(&[Code::Conflict, Code::Forbidden]),
         new("getWait", Scope::Thread, "One of them.").gives::<waits::OneWait>(200, "The wait."),
-        new("decideWait", Scope::Thread, "Decides one.")
+        new("decideWait", Scope::Thread, "Decides a wait.")
             .keyed()
             .takes::<waits::Decision>()
-            .gives::<waits::WaitDecided>(200, "It is decided.")
+            .gives::<waits::WaitDecided>(200, "The wait is decided.")
             .fails(&[Code::Conflict, Code::Forbidden, Code::InvalidArgs]),
-        new("forgetApprovals", Scope::Owner, "Approvals count for no later call any more.")
-            .gives::<Success>(200, "They are forgotten."),
+        new("forgetApprovals", Scope::Owner, "Forgets the remembered approvals of a thread.")
+            .gives::<Success>(200, "The next calls need approval again."),
     ]
 }
 
 pub(super) fn values() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("getValues", Scope::Thread, "A value, or a page of them.")
-            .gives::<values::Values>(200, "With `key` that one."),
+        new("getValues", Scope::Thread, "Returns a value, or a page of values.")
+            .gives::<values::Values>(200, "With `key` that value, otherwise a page."),
         new("setValue", Scope::Owner, "Sets, deletes or renames a value.")
             .takes::<values::NewValue>()
-            .gives::<values::ValueSet>(200, "What was stored.")
+            .gives::<values::ValueSet>(200, "The stored value.")
             .fails(&[Code::PreconditionFailed, Code::TooLarge]),
-        new("deleteValue", Scope::Owner, "Deletes a value.").gives_nothing(204, "There is none any more."),
-        new("listEffects", Scope::Thread, "What the thread does later, and has done.")
-            .gives::<values::EffectPage>(200, "Scheduled ones first."),
+        new("deleteValue", Scope::Owner, "Deletes a value.").gives_nothing(204, "There is none now."),
+        new("listEffects", Scope::Thread, "Lists the effects of a thread.")
+            .gives::<values::EffectPage>(200, "Scheduled effects first."),
         new("scheduleEffect", Scope::Owner, "Schedules an effect.")
             .keyed()
             .takes::<values::NewEffect>()
-            .gives::<values::EffectScheduled>(201, "It will run.")
+            .gives::<values::EffectScheduled>(201, "The effect is scheduled.")
             .fails(&[Code::Conflict, Code::TooLarge]),
         new("getEffect", Scope::Thread, "One of them.").gives::<values::OneEffect>(200, "The effect."),
-        new("runEffect", Scope::Owner, "Runs it now, or again.")
-            .gives::<values::EffectChanged>(200, "It is due."),
-        new("cancelEffect", Scope::Owner, "Takes it back.")
-            .gives::<values::EffectChanged>(200, "It will not run.")
+        new("runEffect", Scope::Owner, "Runs an effect now, or again.")
+            .gives::<values::EffectChanged>(200, "The effect is due."),
+        new("cancelEffect", Scope::Owner, "Cancels an effect.")
+            .gives::<values::EffectChanged>(200, "The effect is cancelled.")
             .fails(&[Code::Conflict]),
     ]
 }
@@ -88,29 +96,49 @@ pub(super) fn files() -> Vec<Operation> {
     let new = Operation::new;
     const ANY: (&str, Option<crate::operation::Of>) = ("*/*", None);
     vec![
-        new("listFiles", Scope::Thread, "The root, numbers about all files, or a search.")
-            .gives::<files::Files>(200, "Depends on the query."),
-        new("readFile", Scope::Thread, "A file's content; of a directory a page.")
-            .answers(
-                200,
-                "The content; JSON with `stat=1` or of a directory.",
-                vec![("application/json", Some(schema_of::<files::FileInfo>)), ANY],
-            )
-            .answers(206, "The range that was asked for.", vec![ANY])
-            .gives_nothing(304, "It is still the same."),
-        new("headFile", Scope::Thread, "The headers of a file's content.")
-            .gives_nothing(200, "The headers.")
-            .gives_nothing(304, "It is still the same."),
-        new("writeFile", Scope::Owner, "Writes the body, of any type.")
-            .body(false, vec![("application/octet-stream", Some(bytes)), ANY])
-            .gives::<files::OneFile>(201, "It is new.")
-            .gives::<files::OneFile>(200, "It replaces what was there.")
-            .fails(&[Code::PreconditionFailed, Code::TooLarge, Code::Conflict]),
-        new("postFile", Scope::Owner, "Writes what a JSON body says, or the body.")
-            .body(false, vec![("application/json", Some(schema_of::<files::NewFile>)), ANY])
-            .gives::<files::OneFile>(201, "It is new.")
-            .gives::<files::OneFile>(200, "It replaces what was there.")
-            .fails(&[Code::PreconditionFailed, Code::TooLarge, Code::Conflict]),
+        new(
+            "listFiles",
+            Scope::Thread,
+            "Returns the root directory, counts of all files, or results of a search.",
+        )
+        .gives::<files::Files>(200, "Depends on the query."),
+        new(
+            "readFile",
+            Scope::Thread,
+            "Returns the content of a file, or a page of a directory.",
+        )
+        .answers(
+            200,
+            "The content. With `stat=1`, and for a directory, JSON.",
+            vec![("application/json", Some(schema_of::<files::FileInfo>)), ANY],
+        )
+        .answers(206, "The requested range.", vec![ANY])
+        .gives_nothing(304, "The file has not changed."),
+        new(
+            "headFile",
+            Scope::Thread,
+            "Returns the headers of a file's content.",
+        )
+        .gives_nothing(200, "The headers.")
+        .gives_nothing(304, "The file has not changed."),
+        new(
+            "writeFile",
+            Scope::Owner,
+            "Writes a file. The body is its content, of any type.",
+        )
+        .body(false, vec![("application/octet-stream", Some(bytes)), ANY])
+        .gives::<files::OneFile>(201, "The file is created.")
+        .gives::<files::OneFile>(200, "The file is replaced.")
+        .fails(&[Code::PreconditionFailed, Code::TooLarge, Code::Conflict]),
+        new(
+            "postFile",
+            Scope::Owner,
+            "Writes a file or creates a directory as a JSON body describes it. Any other body is the content.",
+        )
+        .body(false, vec![("application/json", Some(schema_of::<files::NewFile>)), ANY])
+        .gives::<files::OneFile>(201, "The file is created.")
+        .gives::<files::OneFile>(200, "The file is replaced.")
+        .fails(&[Code::PreconditionFailed, Code::TooLarge, Code::Conflict]),
     ]
 }
 
@@ -120,10 +148,10 @@ pub(super) fn file_changes() -> Vec<Operation> {
     vec![
         new("moveFile", Scope::Owner, "Moves a file, or a directory with all its content.")
             .takes::<files::FileMove>()
-            .gives::<files::OneFile>(200, "It is there now.")
+            .gives::<files::OneFile>(200, "The file at its new path.")
             .fails(&[Code::Conflict, Code::PreconditionFailed]),
-        new("deleteFile", Scope::Owner, "Deletes it.")
-            .gives_nothing(204, "It is gone.")
+        new("deleteFile", Scope::Owner, "Deletes a file or a directory.")
+            .gives_nothing(204, "Deleted.")
             .fails(&[Code::Conflict, Code::PreconditionFailed]),
     ]
 }
@@ -132,18 +160,19 @@ pub(super) fn file_changes() -> Vec<Operation> {
 pub(super) fn uploads() -> Vec<Operation> {
     let new = Operation::new;
     vec![
-        new("listUploads", Scope::Thread, "Uploads that are under way.")
+        new("listUploads", Scope::Thread, "Lists the uploads in progress.")
             .gives::<files::UploadPage>(200, "Oldest first."),
         new("startUpload", Scope::Owner, "Begins an upload in chunks.")
             .takes::<files::NewUpload>()
-            .gives::<files::Upload>(201, "How to go on."),
-        new("getUpload", Scope::Thread, "What has arrived.").gives::<files::Upload>(200, "The upload."),
-        new("putChunk", Scope::Owner, "A chunk; it may come again.")
+            .gives::<files::Upload>(201, "The upload."),
+        new("getUpload", Scope::Thread, "Returns an upload and its received chunks.")
+            .gives::<files::Upload>(200, "The upload."),
+        new("putChunk", Scope::Owner, "Stores a chunk. You may send it again.")
             .body(true, vec![("application/octet-stream", Some(bytes))])
-            .gives::<files::ChunkTaken>(200, "It has arrived."),
-        new("completeUpload", Scope::Owner, "Makes a file of the chunks.")
+            .gives::<files::ChunkTaken>(200, "The chunk is stored."),
+        new("completeUpload", Scope::Owner, "Completes an upload: its chunks become a file.")
             .gives::<files::OneFile>(200, "The file.")
             .fails(&[Code::Conflict]),
-        new("deleteUpload", Scope::Owner, "Gives it up.").gives_nothing(204, "It is gone."),
+        new("deleteUpload", Scope::Owner, "Cancels an upload.").gives_nothing(204, "Deleted."),
     ]
 }

@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::{Object, Seconds};
 
-/// What `GET /healthz` answers.
+/// The state of the server.
 #[derive(JsonSchema)]
 pub(crate) struct Health {
     status: String,
     version: String,
-    /// How many agents there are.
+    /// The number of agents.
     agents: u32,
-    /// For administrators: warnings that the definitions had when they were compiled.
+    /// For administrators: the number of warnings of the compiled definitions.
     #[schemars(skip_serializing_if = "Option::is_none")]
     warnings: Option<u32>,
 }
@@ -22,13 +22,13 @@ pub(crate) struct Health {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub(crate) enum AgentType {
-    /// One side answers people.
+    /// One AI side answers people.
     AiHuman,
-    /// Two sides talk to each other.
+    /// Two AI sides talk to each other.
     DualAi,
 }
 
-/// An agent, as threads and lists show it.
+/// An agent in threads and lists.
 #[derive(JsonSchema)]
 pub(crate) struct AgentSummary {
     name: String,
@@ -36,7 +36,7 @@ pub(crate) struct AgentSummary {
     #[schemars(rename = "type")]
     kind: AgentType,
     description: Option<String>,
-    /// An address.
+    /// A URL.
     icon: Option<String>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct AgentSide {
     stop_tool: Option<String>,
 }
 
-/// A variable that a thread of the agent may be given.
+/// A declared variable of an agent.
 #[derive(JsonSchema)]
 pub(crate) struct DeclaredVariable {
     name: String,
@@ -99,7 +99,7 @@ pub(crate) struct UsedDefinition {
     file: Option<String>,
 }
 
-/// What an agent lacks.
+/// A missing part of an agent.
 #[derive(JsonSchema)]
 pub(crate) struct MissingPart {
     code: String,
@@ -114,7 +114,7 @@ pub(crate) struct ExplainedVariable {
     #[schemars(rename = "type")]
     kind: String,
     required: bool,
-    /// Whether the deployment or a definition gives it a value.
+    /// Whether the deployment or a definition has a value for it.
     set: bool,
 }
 
@@ -123,11 +123,11 @@ pub(crate) struct AgentExplained {
     agent: String,
     file: String,
     uses: Vec<UsedDefinition>,
-    /// The agents that its models may hand the thread to, or have work for them.
+    /// Agents that may take over the thread, or work as subagents.
     leads: Vec<LedAgent>,
     variables: Vec<ExplainedVariable>,
     missing: Vec<MissingPart>,
-    /// Definitions that no agent leads to.
+    /// Definitions that no agent uses.
     unused: Vec<UsedDefinition>,
 }
 
@@ -139,19 +139,19 @@ pub(crate) enum Leading {
     Worker,
 }
 
-/// An agent that another one leads to.
+/// An agent that another agent uses.
 #[derive(JsonSchema)]
 pub(crate) struct LedAgent {
     agent: String,
     how: Leading,
-    /// The prompt that says so.
+    /// The prompt with the entry.
     prompt: String,
 }
 
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct NewToken {
-    /// Such as `owner:alice`, `thread:6f0c8a52-…`; within the caller's own.
+    /// Such as `owner:alice` or `thread:6f0c8a52-…`, within the scope of the caller.
     scope: String,
     /// Seconds.
     #[schemars(range(min = 1, max = 604_800))]
@@ -172,12 +172,12 @@ pub(crate) struct Spans {
     resource_spans: Vec<Value>,
 }
 
-/// What an operator wants to know first (docs/http.md).
+/// The first facts for an operator (docs/runs.md).
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub(crate) struct ThreadDiagnostics {
     thread_id: String,
-    /// Which thread of its key it is, from 1.
+    /// The number of this thread among those of its key, from 1.
     life: i64,
     state: super::threads::ThreadState,
     phase: String,

@@ -18,7 +18,7 @@ pub(crate) struct Limits {
     max_seconds: Option<u64>,
 }
 
-/// What is given to a thread or a run; it only tightens what the definitions say.
+/// Limits for a thread or a run. They only tighten those of the definitions.
 #[derive(JsonSchema)]
 pub(crate) struct GivenBudget {
     run: Option<Limits>,
@@ -39,7 +39,7 @@ type Amounts = BTreeMap<String, f64>;
 pub(crate) struct BudgetLimits {
     run: BTreeMap<String, f64>,
     thread: BTreeMap<String, f64>,
-    /// Of a subagent: what it was lent.
+    /// For a subagent: the share that its parent has allocated.
     #[schemars(skip_serializing_if = "Option::is_none")]
     parent: Option<BTreeMap<String, f64>>,
 }
@@ -57,16 +57,16 @@ pub(crate) struct ThreadBudget {
     run: Option<String>,
     limits: BudgetLimits,
     spent: BudgetSpent,
-    /// To subagents.
+    /// Amounts that are allocated to subagents.
     lent: Object,
-    /// Of what is limited.
+    /// The remaining amounts of limited units.
     left: Amounts,
-    /// Whether some of it is an estimate.
+    /// Whether a part of the usage is an estimate.
     estimated: bool,
     wait: Option<String>,
 }
 
-/// What requests to models have used.
+/// The usage of requests to models.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub(crate) struct Used {
@@ -98,7 +98,7 @@ pub(crate) struct Cost {
     descendants: Used,
     total: Used,
     children: Vec<ChildCost>,
-    /// Threads that did not answer.
+    /// Threads that did not respond.
     incomplete: Vec<String>,
     #[schemars(skip_serializing_if = "Option::is_none")]
     has_more: Option<bool>,

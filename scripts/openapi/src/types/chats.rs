@@ -9,15 +9,15 @@ use super::Object;
 #[schemars(rename = "Chat", rename_all = "camelCase")]
 pub(crate) struct Chat {
     id: String,
-    /// None before the first message.
+    /// `null` before the first message.
     thread_id: Option<String>,
     /// `UIMessage`s of the AI SDK.
     messages: Vec<Object>,
-    /// The run whose reply the stream brings.
+    /// The run whose reply the stream sends.
     active_run: Option<String>,
 }
 
-/// A chat was stopped.
+/// The result of a stop.
 #[derive(JsonSchema)]
 #[schemars(rename = "ChatStopped")]
 pub(crate) struct Stopped {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 
 use super::Object;
 
-/// The answer of a request that was refused or has failed.
+/// The response to a request that was refused or has failed.
 #[derive(JsonSchema)]
 #[schemars(rename = "Error")]
 pub(crate) struct Failure {
@@ -14,14 +14,14 @@ pub(crate) struct Failure {
 #[derive(JsonSchema)]
 #[schemars(rename = "ErrorDetail")]
 pub(crate) struct Detail {
-    /// What it is, for programs (docs/errors.md).
+    /// A stable code for programs (docs/errors.md).
     code: String,
-    /// What is wrong, for people.
+    /// The error, for people.
     message: String,
-    /// What to do about it.
+    /// What to do about it, for people.
     #[schemars(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
-    /// The field or parameter that is to blame.
+    /// The wrong field or parameter.
     #[schemars(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
     #[schemars(skip_serializing_if = "Option::is_none")]

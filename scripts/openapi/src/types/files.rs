@@ -82,7 +82,7 @@ pub(crate) struct TextFound {
     truncated: bool,
 }
 
-/// A page of the root; with `stats`, `find` or `grep` what they are about.
+/// A page of the root directory, or the result of `stats`, `find` or `grep`.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 pub(crate) enum Files {
@@ -92,7 +92,7 @@ pub(crate) enum Files {
     Text(TextFound),
 }
 
-/// Of a directory a page; with `stat=1` what a file is.
+/// A page of a directory, or with `stat=1` the record of a file.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 pub(crate) enum FileInfo {
@@ -100,7 +100,7 @@ pub(crate) enum FileInfo {
     Page(FilePage),
 }
 
-/// A file that comes as JSON: `content` or `data`, or a `directory`.
+/// A file in JSON: `content`, `data` or `directory`.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NewFile {
@@ -119,7 +119,7 @@ pub(crate) struct NewFile {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct FileMove {
-    /// Where it goes.
+    /// The new path.
     path: String,
 }
 
@@ -153,10 +153,10 @@ pub(crate) struct Upload {
     height: Option<u32>,
     chunk_size: i64,
     chunks: i64,
-    /// Indexes.
+    /// The indexes of the stored chunks.
     received: Vec<i64>,
     expires_at: Micros,
-    /// Once it is complete.
+    /// The file of a completed upload.
     #[schemars(skip_serializing_if = "Option::is_none")]
     file: Option<FileRecord>,
 }
@@ -178,7 +178,7 @@ pub(crate) struct UploadPage {
     cursor: Option<String>,
 }
 
-/// A chunk that has arrived.
+/// A stored chunk.
 #[derive(JsonSchema)]
 pub(crate) struct ChunkTaken {
     index: i64,

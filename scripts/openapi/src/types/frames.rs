@@ -1,4 +1,4 @@
-//! Frames of streams (docs/http.md, "Streams").
+//! Frames of streams (docs/streams.md).
 
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -13,13 +13,13 @@ use super::{Micros, Object};
 #[derive(JsonSchema)]
 #[schemars(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Frame {
-    /// What there is: a client starts over with it.
+    /// The current state. A client starts over with it.
     Snapshot(SnapshotFrame),
     /// A stored message; it replaces any earlier one with that id.
     MessageData(MessageDataFrame),
     /// More text of a reply.
     MessageChunk(MessageChunkFrame),
-    /// The attempt was lost: the reply's text is dropped.
+    /// The attempt was lost. Discard the text of the reply.
     MessageReset(MessageResetFrame),
     ReasoningChunk(ReasoningChunkFrame),
     Item(ItemFrame),
@@ -40,9 +40,9 @@ pub(crate) enum Frame {
     Budget(BudgetFrame),
     Stopped(StoppedFrame),
     StoppedByUser(StoppedByUserFrame),
-    /// The first frame of the feed of a run: what was read of it before is forgotten.
+    /// The first frame of the feed of a run. Discard your state of the run.
     Run(RunFrame),
-    /// The run of a feed waits for something outside.
+    /// The run of a feed waits for a person, a subagent or a later attempt.
     RunParked(RunParkedFrame),
     /// The last frame of the feed of a run.
     RunEnded(RunEndedFrame),
@@ -51,7 +51,7 @@ pub(crate) enum Frame {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub(crate) struct RunFrame {
-    /// None while the message waits that it is to take in.
+    /// `null` while the message waits for a run.
     run: Option<String>,
     agent: String,
     state: String,
@@ -64,15 +64,15 @@ pub(crate) struct RunParkedFrame {
     run: String,
     pause_kind: PauseKind,
     waits: Vec<Wait>,
-    /// Of calls that are under way.
+    /// Subagents that calls of the run wait for.
     subagents: Vec<SubagentUnderWay>,
 }
 
 #[derive(JsonSchema)]
 pub(crate) struct SubagentUnderWay {
-    /// The call that waits for it.
+    /// The call that waits for the subagent.
     call_id: String,
-    /// Its thread.
+    /// The id of the subagent's thread.
     thread: String,
     agent: String,
     status: String,
@@ -80,7 +80,7 @@ pub(crate) struct SubagentUnderWay {
 
 #[derive(JsonSchema)]
 pub(crate) struct RunEndedFrame {
-    /// None of a message that no run took in.
+    /// `null` for a message that no run took in.
     run: Option<String>,
     outcome: OutcomeKind,
     reason: String,
@@ -154,7 +154,7 @@ pub(crate) struct StepStartedFrame {
     step: i64,
     side: Option<String>,
     run: String,
-    /// What the reply will have.
+    /// The future id of the reply.
     message_id: Option<String>,
     timestamp: i64,
 }
@@ -191,11 +191,11 @@ pub(crate) struct FallbackTriggeredFrame {
 #[derive(JsonSchema)]
 pub(crate) struct ToolStartedFrame {
     tool: String,
-    /// The model's id of the call; none where code makes it.
+    /// The model's id of the call. `null` for calls of code.
     call_id: Option<String>,
-    /// As the model wrote them, 8 KB at most.
+    /// The arguments as the model wrote them, if they have at most 8 KB.
     arguments: Option<String>,
-    /// What the result will have.
+    /// The future id of the result.
     message_id: Option<String>,
     timestamp: i64,
 }
@@ -226,12 +226,12 @@ pub(crate) struct AgentHandoffFrame {
     timestamp: i64,
 }
 
-/// What followed a message was dropped.
+/// Everything after a message was deleted.
 #[derive(JsonSchema)]
 pub(crate) struct MessagesCutFrame {
     /// The message.
     after: String,
-    /// How many were dropped.
+    /// The number of deleted messages.
     count: i64,
     /// Milliseconds since 1970.
     timestamp: i64,

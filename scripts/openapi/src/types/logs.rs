@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 
 use super::Micros;
 
-/// An entry; what else it has depends on its type (docs/http.md, "Logs and diagnostics").
+/// A log entry. Its other fields depend on its type (docs/runs.md).
 #[derive(JsonSchema)]
 pub(crate) struct LogEntry {
     id: String,

@@ -4,17 +4,17 @@ use schemars::JsonSchema;
 
 use super::Micros;
 
-/// When a server's tools are listed.
+/// When Bobbin lists the tools of a server.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub(crate) enum McpListing {
-    /// By `bobbin mcp pull`.
+    /// Listed by `bobbin mcp pull`.
     Pinned,
-    /// At the first step of a run.
+    /// Listed at the first step of a run.
     Live,
 }
 
-/// What a call may change.
+/// What calls of a tool may change.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub(crate) enum McpTier {
@@ -23,7 +23,7 @@ pub(crate) enum McpTier {
     Privileged,
 }
 
-/// What a server calls itself.
+/// The name and version that a server reports.
 #[derive(JsonSchema)]
 pub(crate) struct McpServerInfo {
     name: String,
@@ -32,17 +32,17 @@ pub(crate) struct McpServerInfo {
 
 #[derive(JsonSchema)]
 pub(crate) struct ShownMcpTool {
-    /// Its name for models.
+    /// The name of the tool for models.
     name: String,
-    /// Its name at the server.
+    /// The name of the tool on the server.
     tool: String,
     description: String,
     tier: McpTier,
-    /// When a person is asked before a call: `never`, `always`, `when`, or `on_failure`.
+    /// When a call needs approval: `never`, `always`, `when`, or `on_failure`.
     approval: String,
 }
 
-/// What was wrong last.
+/// The last failure of a server.
 #[derive(JsonSchema)]
 pub(crate) struct McpFailure {
     at: Micros,
@@ -52,19 +52,19 @@ pub(crate) struct McpFailure {
 
 #[derive(JsonSchema)]
 pub(crate) struct ShownMcpServer {
-    /// Its name in the folder.
+    /// The name of its file.
     name: String,
-    /// Scheme, host and port, as the definition has them.
+    /// Scheme, host and port, as in the definition.
     url: String,
     list: McpListing,
-    /// The protocol that it speaks, where that is known.
+    /// The protocol of the server, if it is known.
     protocol: Option<String>,
     server: Option<McpServerInfo>,
-    /// By name.
+    /// Ordered by name.
     tools: Vec<ShownMcpTool>,
-    /// The agents whose prompts lead to it.
+    /// The agents whose prompts use the server.
     agents: Vec<String>,
-    /// When it last answered well. May lag by a minute.
+    /// The time of the last success. May lag by a minute.
     last_success: Option<Micros>,
     last_error: Option<McpFailure>,
 }

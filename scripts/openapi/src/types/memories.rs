@@ -9,9 +9,9 @@ use super::{Micros, Object};
 pub(crate) struct NewDocument {
     key: Option<String>,
     title: Option<String>,
-    /// This, or `path`.
+    /// The text. Alternative to `path`.
     text: Option<String>,
-    /// A file of the thread.
+    /// The path of a file of the thread. Alternative to `text`.
     path: Option<String>,
     mime_type: Option<String>,
     url: Option<String>,
@@ -98,7 +98,7 @@ pub(crate) struct MemoryFound {
     error: Option<String>,
 }
 
-/// A memory, in numbers.
+/// Returns facts about a memory.
 #[derive(JsonSchema)]
 pub(crate) struct MemoryInfo {
     name: String,

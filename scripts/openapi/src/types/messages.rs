@@ -5,23 +5,23 @@ use schemars::JsonSchema;
 use super::budgets::GivenBudget;
 use super::{Micros, Object};
 
-/// A message that is sent.
+/// A message to send.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct NewMessage {
     role: NewRole,
-    /// At most 1 MB; may be blank where files come with it.
+    /// A text of at most 1 MB. It may be blank when files are attached.
     content: Option<String>,
     #[schemars(length(max = 20))]
     attachments: Option<Vec<NewAttachment>>,
-    /// Hidden from clients that do not ask for silent ones.
+    /// Hidden from clients that do not request silent messages.
     silent: Option<bool>,
     /// For you, at most 64 KB.
     metadata: Option<Object>,
-    /// How what fails is tried again (docs/models.md).
+    /// How the run repeats failed requests (docs/models.md).
     retry: Option<Object>,
     budget: Option<GivenBudget>,
-    /// What would be told is an error.
+    /// `strict`: diagnostics of the run are errors (docs/runs.md).
     diagnostics: Option<Strict>,
 }
 
@@ -30,9 +30,9 @@ pub(crate) struct NewMessage {
 pub(crate) enum NewRole {
     /// Starts or joins a run.
     User,
-    /// Is stored, and starts nothing.
+    /// Stored, and starts nothing.
     System,
-    /// Makes side B act, of agents with two.
+    /// Makes side B act, for agents with two AI sides.
     Assistant,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Strict {
     Strict,
 }
 
-/// A file of the thread's, or a new one.
+/// A file of the thread, or a new file.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 pub(crate) enum NewAttachment {
@@ -91,7 +91,7 @@ pub(crate) enum ToolStatus {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub(crate) enum MessageStatus {
-    /// No run has taken it in.
+    /// No run has taken the message in.
     Pending,
     Completed,
 }
@@ -102,9 +102,9 @@ pub(crate) struct Message {
     id: String,
     role: Role,
     content: Option<String>,
-    /// Of a result: the tool.
+    /// For a result: the name of the tool.
     name: Option<String>,
-    /// JSON: a list of calls.
+    /// A JSON text with a list of calls.
     tool_calls: Option<String>,
     tool_call_id: Option<String>,
     tool_status: Option<ToolStatus>,
@@ -115,7 +115,7 @@ pub(crate) struct Message {
     silent: bool,
     metadata: Object,
     attachments: Vec<Attachment>,
-    /// The reference of the subagent that it is about; then the other fields of its name say what that is now.
+    /// The reference of the subagent that the message is about. The other `subagent_` fields have its current values.
     subagent_id: Option<String>,
     #[schemars(skip_serializing_if = "Option::is_none")]
     subagent_name: Option<String>,
@@ -151,7 +151,7 @@ pub(crate) struct Attachment {
     height: Option<u32>,
     #[schemars(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// Why models are not shown what is said to be an image.
+    /// Why models do not receive a file that is declared as an image.
     #[schemars(skip_serializing_if = "Option::is_none")]
     not_shown: Option<String>,
 }
@@ -172,40 +172,40 @@ pub(crate) struct Queued {
     message_id: String,
     message: Message,
     state: super::threads::ThreadState,
-    /// The run that it has begun.
+    /// The run that the message has started.
     run: Option<String>,
 }
 
-/// What is to be changed.
+/// Changes of a message.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct MessageChange {
     content: Option<String>,
     silent: Option<bool>,
-    /// Is merged key by key; `null` takes a key away.
+    /// Merged key by key. `null` removes a key.
     metadata: Option<Object>,
 }
 
 #[derive(JsonSchema)]
 pub(crate) struct MessageChanged {
     success: bool,
-    /// With `truncate=true`: how many messages followed it.
+    /// With `truncate=true`: the number of deleted messages.
     #[schemars(skip_serializing_if = "Option::is_none")]
     deleted: Option<i64>,
-    /// The run that answers it, with `run=true`.
+    /// With `run=true`: the run that answers the message.
     #[schemars(skip_serializing_if = "Option::is_none")]
     run: Option<String>,
 }
 
-/// What is answered anew.
+/// The result of answering a message again.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub(crate) struct Regenerated {
     status: String,
-    /// What somebody has said, and is answered.
+    /// The answered message.
     message_id: String,
     run: Option<String>,
-    /// How many messages followed it; `null` where the request came before.
+    /// The number of deleted messages. `null` in the response to a repeated request.
     deleted: Option<i64>,
     state: super::threads::ThreadState,
 }

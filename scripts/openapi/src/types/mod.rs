@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 /// Any JSON object.
 pub(super) type Object = Map<String, Value>;
 
-/// It was done.
+/// The request has succeeded.
 #[derive(JsonSchema)]
 pub(super) struct Success {
     success: bool,

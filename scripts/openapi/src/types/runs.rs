@@ -32,24 +32,24 @@ pub(crate) enum PauseKind {
     System,
 }
 
-/// Why a run has failed or was stopped.
+/// Why a run failed or was stopped.
 #[derive(JsonSchema)]
 pub(crate) struct RunError {
-    /// The reason (docs/errors.md).
+    /// The reason of the run (docs/errors.md).
     code: String,
     message: String,
 }
 
-/// What there is of its work.
+/// The results of a run's work.
 #[derive(JsonSchema)]
 pub(crate) struct Artefact {
     message: Option<Message>,
-    /// Paths.
+    /// Paths of files.
     files: Vec<String>,
     result: Option<Object>,
 }
 
-/// What was wrong.
+/// A problem of a run.
 #[derive(JsonSchema)]
 pub(crate) struct Diagnostic {
     level: String,
@@ -60,7 +60,7 @@ pub(crate) struct Diagnostic {
     at: String,
 }
 
-/// What its requests to models have taken.
+/// The usage of a run.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub(crate) struct RunUsage {
@@ -73,7 +73,7 @@ pub(crate) struct RunUsage {
     seconds: f64,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub(crate) struct RunOutcome {
@@ -84,11 +84,11 @@ pub(crate) struct RunOutcome {
     reason: Option<String>,
     message: Option<Message>,
     artefact: Artefact,
-    /// Of its one open question, to decide it with.
+    /// A token to decide the run's only open question.
     token: Option<String>,
-    /// What it waits for: people (see `Wait`), or a subagent.
+    /// The waits of a parked run: for people (see `Wait`), or a subagent.
     waits: Vec<Object>,
-    /// The subagents that it waits for.
+    /// The subagents that the run waits for.
     #[schemars(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<Vec<Object>>,
     #[schemars(skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ pub(crate) struct RunOutcome {
     truncated: Option<bool>,
 }
 
-/// What happened in a run.
+/// An event of a run (docs/runs.md).
 #[derive(JsonSchema)]
 pub(crate) struct TraceEvent {
     kind: String,
@@ -127,10 +127,10 @@ pub(crate) struct ListedRun {
     outcome: Option<OutcomeKind>,
     reason: Option<String>,
     error: Option<RunError>,
-    /// Its last reply.
+    /// The last reply of the run.
     message_id: Option<String>,
     steps: i64,
-    /// How many.
+    /// The number of diagnostics.
     diagnostics: i64,
     started_at: Micros,
     ended_at: Option<Micros>,
@@ -143,34 +143,34 @@ pub(crate) struct RunPage {
     has_more: bool,
 }
 
-/// Where a request is from.
+/// The source of a request.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub(crate) enum RequestSource {
-    /// It was kept as it was sent (`BOBBIN_LOG_BODIES`).
+    /// Stored when it was sent (`BOBBIN_LOG_BODIES`).
     Stored,
-    /// It follows from the messages that were there and from today's definitions, in the form of chat completions.
+    /// Rebuilt from the earlier messages and the current definitions, in the form of chat completions.
     Rebuilt,
 }
 
-/// What a model was sent.
+/// A request to a model.
 #[derive(JsonSchema)]
 pub(crate) struct StepRequest {
     /// The reply.
     message: String,
     source: RequestSource,
     prompt: String,
-    /// By its name among the definitions, where the log has it still.
+    /// The name of its definition, if the log still has it.
     model: Option<String>,
-    /// The attempt that gave the reply.
+    /// The log entry of the attempt that wrote the reply.
     log: Option<String>,
-    /// Of a request that was rebuilt: how many messages it has. The log says how many were sent.
+    /// For a rebuilt request: its number of messages. The log has the number that was sent.
     messages: Option<u32>,
     tokens: StepTokens,
     body: Object,
 }
 
-/// About how many tokens each part of a request has, as its model counts them.
+/// The approximate tokens of each part of a request.
 #[derive(JsonSchema)]
 pub(crate) struct StepTokens {
     system: u64,

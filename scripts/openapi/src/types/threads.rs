@@ -26,14 +26,14 @@ pub(crate) enum VariableType {
     Secret,
 }
 
-/// A thread that is to be made.
+/// A thread to create.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct NewThread {
     agent_id: String,
-    /// The owner; not needed by a caller whose scope is one.
+    /// The owner. A caller whose scope is an owner does not need it.
     user_id: Option<String>,
-    /// What you call the thread: 1 to 255 visible characters. There is one thread for each key of an owner.
+    /// Your name for the thread: 1 to 255 visible characters. An owner has one thread for each key.
     #[schemars(length(min = 1, max = 255))]
     key: Option<String>,
     tags: Option<Vec<String>>,
@@ -41,29 +41,29 @@ pub(crate) struct NewThread {
     properties: Option<Object>,
     /// Values of variables, by name.
     env: Option<BTreeMap<String, String>>,
-    /// `secret` unless given.
+    /// The types of the values, `secret` by default.
     env_types: Option<BTreeMap<String, VariableType>>,
-    /// The same as `env`, as the specification calls it.
+    /// The old name of `env`.
     tenvs: Option<BTreeMap<String, String>>,
     budget: Option<GivenBudget>,
-    /// What was said before it.
+    /// Earlier messages.
     history: Option<Vec<Earlier>>,
-    /// The id that the thread has elsewhere which `history` is of: then its messages are whole ones.
+    /// The id of the original thread in another deployment. `history` then has whole messages.
     #[schemars(length(min = 1, max = 255))]
     copied_from: Option<String>,
-    /// Seconds after which it deletes itself.
+    /// Seconds until the thread deletes itself.
     #[schemars(range(min = 1, max = 31_536_000))]
     expires_in: Option<i64>,
 }
 
-/// A message of the time before a thread.
+/// An earlier message for a new thread.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Earlier {
     role: EarlierRole,
     content: Option<String>,
     silent: Option<bool>,
-    /// This and what follows only with `copied_from`: as the other thread has it. Its number is kept.
+    /// This field and the following ones only with `copied_from`, as in the original thread. The number is kept.
     id: Option<String>,
     name: Option<String>,
     tool_calls: Option<String>,
@@ -91,37 +91,37 @@ pub(crate) struct ThreadCreated {
     #[schemars(rename = "threadId")]
     thread_id: String,
     agent_id: String,
-    /// With a key: that.
+    /// The key, if the request has one.
     #[schemars(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
-    /// With a key: whether it was made now.
+    /// With a key: whether this request has created the thread.
     #[schemars(skip_serializing_if = "Option::is_none")]
     created: Option<bool>,
     message: String,
 }
 
-/// A thread in a list, which may lag a moment behind it.
+/// A thread in a list, which may lag behind the thread for a moment.
 #[derive(JsonSchema)]
 pub(crate) struct ListedThread {
     id: String,
-    /// What its creator calls it.
+    /// The key that its creator has chosen.
     key: Option<String>,
     agent_id: String,
-    /// The agent that it was made with.
+    /// The agent that the thread was created with.
     origin_agent_id: String,
     user_id: Option<String>,
     tags: Vec<String>,
-    /// The thread that has made it.
+    /// The thread that has created this one.
     parent: Option<String>,
     terminated: Option<Seconds>,
     created_at: Option<Seconds>,
     last_activity_at: Option<Seconds>,
     executing: bool,
-    /// Why its last run failed, if it did: the reason of that run.
+    /// The reason of the last run, if that run failed.
     failed: Option<String>,
     last_message_preview: Option<String>,
     last_message_at: Option<Seconds>,
-    /// `null` where its definition is gone.
+    /// `null` if its definition no longer exists.
     agent: Option<AgentSummary>,
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct ThreadPage {
     threads: Vec<ListedThread>,
     total: i64,
     has_more: bool,
-    /// With `user_id=*`: owners whose threads are not in the list.
+    /// With `user_id=*`: the number of owners whose threads are not in the list.
     #[schemars(skip_serializing_if = "Option::is_none")]
     owners_left_out: Option<i64>,
 }
@@ -155,20 +155,20 @@ pub(crate) struct OwnerPage {
 #[derive(JsonSchema)]
 pub(crate) struct ThreadFacts {
     id: String,
-    /// What its creator calls it.
+    /// The key that its creator has chosen.
     key: Option<String>,
-    /// Which of the threads that have had this id it is, from 1.
+    /// The number of this thread among those that have had this id, from 1.
     life: i64,
     agent_id: String,
     origin_agent_id: String,
     user_id: Option<String>,
     tags: Vec<String>,
     properties: Object,
-    /// Those of the type `text`.
+    /// The values of type `text`.
     env: BTreeMap<String, String>,
     env_types: BTreeMap<String, VariableType>,
     parent: Option<String>,
-    /// What it is a copy of.
+    /// The original, if the thread is a copy.
     fork: Option<Fork>,
     terminated: Option<Seconds>,
     created_at: Seconds,
@@ -184,34 +184,34 @@ pub(crate) enum ForkState {
     Failed,
 }
 
-/// What a thread is a copy of.
+/// The original of a copied thread.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub(crate) struct Fork {
     thread_id: String,
-    /// The id there of the last message that is copied.
+    /// The id of the last copied message in the original.
     up_to: Option<String>,
     state: ForkState,
-    /// Why there is no copy.
+    /// Why the copy failed.
     error: Option<String>,
 }
 
-/// A copy that is to be made.
+/// A copy to create.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct NewFork {
-    /// The last message that is copied; the last one that is complete unless given.
+    /// The last copied message. By default, the last complete message.
     up_to: Option<String>,
-    /// Instead: a message whose whole answer is copied, up to what was said next.
+    /// Alternative to `up_to`: a message. The copy ends with the whole answer to it.
     answer_to: Option<String>,
-    /// What you call the copy.
+    /// Your name for the copy.
     #[schemars(length(min = 1, max = 255))]
     key: Option<String>,
-    /// Those of the thread unless given.
+    /// By default, those of the thread.
     tags: Option<Vec<String>>,
-    /// Those of the thread unless given.
+    /// By default, those of the thread.
     properties: Option<Object>,
-    /// Seconds after which it deletes itself.
+    /// Seconds until the thread deletes itself.
     #[schemars(range(min = 1, max = 31_536_000))]
     expires_in: Option<i64>,
 }
@@ -223,7 +223,7 @@ pub(crate) struct Forked {
     agent_id: String,
     #[schemars(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
-    /// Whether it was made now.
+    /// Whether this request has created it.
     created: bool,
     fork: Option<Fork>,
 }
@@ -243,7 +243,7 @@ pub(crate) struct Thread {
     stats: ThreadStats,
 }
 
-/// What is to be changed; at least one of them.
+/// Changes of a thread. At least one field is required.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct ThreadChange {
@@ -280,7 +280,7 @@ pub(crate) struct ThreadDeleted {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub(crate) struct ListedSubagent {
-    /// Its thread.
+    /// The id of the subagent's thread.
     id: String,
     #[schemars(rename = "agent_name")]
     agent_name: String,
@@ -292,7 +292,7 @@ pub(crate) struct ListedSubagent {
     blocking: bool,
     parent_communication: String,
     spawn_group_id: Option<String>,
-    /// The id that a model calls it by, if it is a worker.
+    /// The id that models use, if the subagent is a worker.
     #[schemars(skip_serializing_if = "Option::is_none")]
     agent_id: Option<String>,
     #[schemars(rename = "created_at")]
@@ -307,7 +307,7 @@ pub(crate) struct SubagentPage {
     has_more: bool,
 }
 
-/// What a subagent that was not made yet waits for.
+/// The variables that a subagent waits for before it is created.
 #[derive(JsonSchema)]
 pub(crate) struct MissingVariables {
     request_id: String,
@@ -335,7 +335,7 @@ pub(crate) struct VariablesTaken {
     status: String,
 }
 
-/// Values of variables of the instance or an account, as far as they may be shown.
+/// The visible values of variables of the instance or an account.
 #[derive(JsonSchema)]
 pub(crate) struct ShownEnv {
     env: BTreeMap<String, String>,
@@ -353,9 +353,9 @@ pub(crate) struct EnvChange {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Stop {
-    /// Nothing is stopped unless this run is active.
+    /// Stop only if this run is active.
     run: Option<String>,
-    /// Nothing is stopped unless the active run is at the answer to this message, and nothing was said behind it.
+    /// Stop only if the active run answers this message, and nobody has sent a message since.
     answer_to: Option<String>,
 }
 
@@ -394,7 +394,7 @@ pub(crate) struct Terminated {
     terminated: Seconds,
 }
 
-/// What the next request to a model would hold, in tokens (docs/context.md).
+/// The tokens of the next request to the model (docs/context.md).
 #[derive(JsonSchema)]
 pub(crate) struct Context {
     model: String,
@@ -405,15 +405,15 @@ pub(crate) struct Context {
     used: f64,
     history: Object,
     summary: Option<Object>,
-    /// With `history=true`: the summaries before it, too.
+    /// With `history=true`: the earlier summaries, too.
     #[schemars(skip_serializing_if = "Option::is_none")]
     summaries: Option<Vec<Object>>,
 }
 
 #[derive(JsonSchema)]
 pub(crate) struct SummaryAsked {
-    /// The epoch that it starts from.
+    /// The epoch that the summary starts from.
     epoch: i64,
-    /// The last message that it will cover.
+    /// The last message that the summary will cover.
     upto: Option<String>,
 }

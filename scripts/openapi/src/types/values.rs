@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Micros, Object};
 
-/// A value, or a page of them; which one depends on whether a `key` was asked for.
+/// A value for a request with `key`, otherwise a page.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 pub(crate) enum Values {
@@ -30,7 +30,7 @@ pub(crate) struct ListedValue {
     size: Option<i64>,
     #[schemars(skip_serializing_if = "Option::is_none")]
     updated_at: Option<Micros>,
-    /// Why it cannot be read any more.
+    /// Why the value cannot be read.
     #[schemars(skip_serializing_if = "Option::is_none")]
     damaged: Option<String>,
 }
@@ -47,16 +47,16 @@ pub(crate) struct ValuePage {
     search: String,
 }
 
-/// A value that is set, deleted (`null`) or renamed.
+/// A value to set, delete (`null`) or rename.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NewValue {
     #[schemars(length(min = 1, max = 512))]
     key: String,
     value: Option<Value>,
-    /// Is deleted in the same change.
+    /// A key that is deleted in the same change.
     previous_key: Option<String>,
-    /// Only while the stored one is this; `null`: while there is none.
+    /// Set the value only while the stored one is this JSON. `null`: while there is none.
     if_value: Option<Value>,
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct EffectPage {
     has_more: bool,
 }
 
-/// A time: a date, its text, or milliseconds since 1970.
+/// A time: the text of a date, or milliseconds since 1970.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 pub(crate) enum When {
@@ -120,7 +120,7 @@ pub(crate) enum When {
     Millis(i64),
 }
 
-/// An effect that is to run.
+/// An effect to schedule.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct NewEffect {
@@ -135,7 +135,7 @@ pub(crate) struct NewEffect {
     cron: Option<String>,
 }
 
-/// What was done with an effect.
+/// The result of running or cancelling an effect.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub(crate) struct EffectChanged {
@@ -152,7 +152,7 @@ pub(crate) struct OneEffect {
     effect: Effect,
 }
 
-/// An effect that will run.
+/// A scheduled effect.
 #[derive(JsonSchema)]
 pub(crate) struct EffectScheduled {
     effect: Effect,

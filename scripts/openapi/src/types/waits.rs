@@ -30,7 +30,7 @@ pub(crate) enum WaitState {
     Void,
 }
 
-/// The call of a tool that waits.
+/// The call that a wait is about.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub(crate) struct WaitingCall {
@@ -38,7 +38,7 @@ pub(crate) struct WaitingCall {
     tool: String,
     tier: String,
     args: Value,
-    /// What exactly is decided on, where that is the call itself.
+    /// The digest of the call, if the decision is about the call itself.
     digest: Option<String>,
     message_id: Option<String>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct DecidedBy {
     actor: Option<String>,
 }
 
-/// What a run asks.
+/// A question of a run, or another event that a run waits for.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub(crate) struct Wait {
@@ -59,37 +59,37 @@ pub(crate) struct Wait {
     state: WaitState,
     thread_id: String,
     run: Option<String>,
-    /// Those with the same one are of one reply.
+    /// Waits with the same batch belong to one reply.
     batch: Option<String>,
     call: Option<WaitingCall>,
     title: String,
     reason: Option<String>,
     allows: Vec<String>,
-    /// Arguments that who approves may change.
+    /// Arguments that the approver may change.
     #[schemars(skip_serializing_if = "Option::is_none")]
     edit: Option<Vec<String>>,
     #[schemars(skip_serializing_if = "Option::is_none")]
     choices: Option<Vec<String>>,
     #[schemars(skip_serializing_if = "Option::is_none")]
     free_text: Option<bool>,
-    /// Of a wait for workers.
+    /// For a wait for workers.
     #[schemars(skip_serializing_if = "Option::is_none")]
     agent_ids: Option<Vec<String>>,
-    /// Of a wait for workers: `all` or `any` of them.
+    /// For a wait for workers: `all` or `any` of them.
     #[schemars(rename = "for", skip_serializing_if = "Option::is_none")]
     wanted: Option<String>,
     #[schemars(skip_serializing_if = "Option::is_none")]
     budget: Option<Object>,
-    /// Of what an MCP server asks: its name in the folder.
+    /// For a question of an MCP server: the name of its file.
     #[schemars(skip_serializing_if = "Option::is_none")]
     server: Option<String>,
-    /// The same: JSON Schema of a form to fill in.
+    /// For a question of an MCP server: the JSON Schema of a form.
     #[schemars(skip_serializing_if = "Option::is_none")]
     form: Option<Object>,
-    /// The same, or where somebody signs in to it: a page to visit.
+    /// For a question of an MCP server or a sign-in: a page to visit.
     #[schemars(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// Who may decide.
+    /// The scope that may decide.
     by: String,
     created_at: Micros,
     expires_at: Micros,
@@ -121,12 +121,12 @@ pub(crate) struct WaitsDecided {
     waits: Vec<Wait>,
 }
 
-/// An open wait of one of an owner's threads, as the list of them has it.
+/// A page of open waits in all threads of an owner.
 #[derive(JsonSchema)]
 pub(crate) struct InboxPage {
     waits: Vec<Object>,
     cursor: Option<String>,
-    /// With `user_id=*`: owners whose waits are not in the list.
+    /// With `user_id=*`: the number of owners whose waits are not in the list.
     #[schemars(rename = "ownersLeftOut", skip_serializing_if = "Option::is_none")]
     owners_left_out: Option<i64>,
 }
@@ -147,7 +147,7 @@ pub(crate) enum DecisionKind {
 #[schemars(rename_all = "snake_case")]
 pub(crate) enum Interrupt {
     Continue,
-    /// The reply is dropped with its calls, and the model is asked again.
+    /// Bobbin deletes the reply with its calls, and sends the request again.
     Restart,
 }
 
@@ -156,40 +156,40 @@ pub(crate) enum Interrupt {
 #[schemars(rename_all = "camelCase")]
 pub(crate) struct DecisionFields {
     decision: DecisionKind,
-    /// Of `approve`: changed arguments, those in the wait's `edit`.
+    /// For `approve`: changed arguments, only those in the wait's `edit`.
     args: Option<Object>,
-    /// Of `deny`.
+    /// For `deny`.
     reason: Option<String>,
-    /// Of `deny`: ends the run, too.
+    /// For `deny`: also stops the run.
     stop: Option<bool>,
-    /// Of `answer`: words.
+    /// For `answer`: a text.
     text: Option<String>,
-    /// Of `answer`: the place in `choices`.
+    /// For `answer`: the index in `choices`.
     choice: Option<u32>,
-    /// Of `answer`: what a client's tool came to.
+    /// For `answer`: the result of a client's tool.
     result: Option<Value>,
     is_error: Option<bool>,
-    /// Of `answer`: what was filled in for an MCP server.
+    /// For `answer`: the completed form of an MCP server.
     content: Option<Value>,
-    /// Of `defer`.
+    /// For `defer`: the new end, in seconds since 1970.
     until: Option<Seconds>,
-    /// Of `extend`: by how much.
+    /// For `extend`: the added limits.
     add: Option<Limits>,
-    /// For the log.
+    /// A name for the log.
     actor: Option<String>,
     interrupt: Option<Interrupt>,
 }
 
-/// A decision.
+/// A decision about a wait.
 #[derive(JsonSchema)]
 pub(crate) struct Decision {
-    /// The wait's id; not needed where the address has it.
+    /// The id of the wait. Not needed if the path has it.
     id: Option<String>,
     #[schemars(flatten)]
     fields: DecisionFields,
 }
 
-/// Decisions, all of which are taken, or none.
+/// Decisions of which all apply, or none.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Decisions {
@@ -197,7 +197,7 @@ pub(crate) struct Decisions {
     decisions: Vec<Decision>,
 }
 
-/// A decision by a link.
+/// A decision with the token of a link.
 #[derive(JsonSchema)]
 pub(crate) struct Resume {
     token: String,
