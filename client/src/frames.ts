@@ -4,7 +4,7 @@ import type { components } from "./api.js";
 import type { Connection } from "./connection.js";
 import { BobbinError, delay, pause, unanswered } from "./errors.js";
 
-/** A frame: docs/http.md, "Streams". */
+/** A frame: docs/streams.md. */
 export type Frame = components["schemas"]["Frame"];
 
 export interface FramesOptions {

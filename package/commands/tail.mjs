@@ -12,7 +12,7 @@ export const command = {
   usage: "tail <thread> [--from-start]",
   help: `  <thread>       its id, or key:NAME
   --from-start   everything that was said, and then what happens
-${TARGET_HELP}; one object a line, the frames of docs/http.md
+${TARGET_HELP}; one object a line, the frames of docs/streams.md
 
 It ends with Ctrl-C. When the connection breaks off or the server is gone, it waits and goes on: no message is missed or comes twice.`,
   options: { ...TARGET_OPTIONS, "from-start": { type: "boolean", default: false } },

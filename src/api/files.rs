@@ -1,4 +1,4 @@
-//! The routes of the files (docs/http.md; spec §27.4).
+//! The routes of the files (docs/files.md; spec §27.4).
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! Diagnostics of a run. The requirements are checked when the run begins, without a request and without a
 //! statement. Later problems are added where they occur. A strict run ends if a requirement is missing; other
-//! runs continue (docs/http.md).
+//! runs continue (docs/runs.md).
 
 use crate::definitions::budget::{Unit, Unpriced};
 use crate::definitions::hook::Hook;

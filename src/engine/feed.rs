@@ -1,4 +1,4 @@
-//! The feed of one run (docs/http.md): its messages from the first one, the text in progress, live events,
+//! The feed of one run (docs/streams.md): its messages from the first one, the text in progress, live events,
 //! and a last frame with the outcome. Every protocol that streams a reply is built on it.
 //!
 //! A feed begins behind a seq. The rows behind it belong to the run, because seqs are the only order. It is

@@ -1,4 +1,4 @@
-//! Items: stored messages in the format of pages that show a run as a list of activities (docs/http.md).
+//! Items: stored messages in the format of pages that show a run as a list of activities (docs/streams.md).
 //! Derived from `message_data` and `snapshot` frames for listeners with `items=1`; not stored.
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The outcome of a run, in one format for waiting clients and for later reads (docs/http.md).
+//! The outcome of a run, in one format for waiting clients and for later reads (docs/runs.md).
 
 use serde_json::{Map, Value};
 

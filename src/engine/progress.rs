@@ -1,4 +1,4 @@
-//! Progress lines: one line of text about the current activity of a run (docs/http.md). A line is built only
+//! Progress lines: one line of text about the current activity of a run (docs/streams.md). A line is built only
 //! while a client listens for it, and is not stored. The last one is kept in memory for clients that connect
 //! later.
 

@@ -1,4 +1,4 @@
-//! Streams (spec §28.1; docs/http.md): live frames for listeners, and the first frames for a new or resuming
+//! Streams (spec §28.1; docs/streams.md): live frames for listeners, and the first frames for a new or resuming
 //! one. Stored messages and text survive a broken connection; every other frame is sent once and has no id.
 //!
 //! An id is `<edits>.<mark>[.<message>.<attempt>.<offset>]`. It states what a client has after reading the

@@ -1,4 +1,4 @@
-//! Requests to one memory, in a thread or in its own object, and their responses (docs/http.md).
+//! Requests to one memory, in a thread or in its own object, and their responses (docs/memory.md).
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
 //! The two streams of a thread: `GET /stream`, a WebSocket that is passed through to the object, and `GET /events`,
-//! server-sent events that the Worker bridges from such a socket (docs/http.md).
+//! server-sent events that the Worker bridges from such a socket (docs/streams.md).
 
 use bobbin::access::Caller;
 use bobbin::engine::feed::{ENDED, FeedOf};

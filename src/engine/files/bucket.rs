@@ -1,4 +1,4 @@
-//! Large content in a bucket beside the database (docs/http.md, Files). It is first written into the database
+//! Large content in a bucket beside the database (docs/files.md). It is first written into the database
 //! like any other content. Then it is copied into the bucket, and one transaction marks it as copied and
 //! deletes it from the database.
 //!

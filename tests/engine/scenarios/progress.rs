@@ -1,4 +1,4 @@
-//! What a run does, in one line, for whoever shows it (docs/http.md).
+//! What a run does, in one line, for whoever shows it (docs/streams.md).
 
 use std::cell::RefCell;
 
