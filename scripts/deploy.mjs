@@ -14,7 +14,7 @@ import { setUp } from "./setup.mjs";
 const HELP = `npm run deploy -- [flags]
 
   --agents DIR      the folder with the definitions (default agents)
-  --crate DIR       a Rust crate of yours with native tools, and a wrangler.toml for its bindings (docs/tools.md)
+  --crate DIR       a Rust crate of yours with native tools, and a wrangler.toml for its bindings (docs/native-tools.md)
   --name NAME       what the Worker is called (default bobbin); the isolate Worker is called NAME-isolate
   --dry-run         builds and checks everything, and deploys nothing
   --help            this text

@@ -20,7 +20,7 @@ const HELP = `npm start -- [flags]
   --port N            where to listen on 127.0.0.1 (default 8787; 0 picks a free port)
   --agents DIR        the folder with the definitions (default agents)
   --persist DIR       where threads are kept (default .bobbin/state)
-  --crate DIR         a Rust crate of yours with native tools, and a wrangler.toml for its bindings (docs/tools.md)
+  --crate DIR         a Rust crate of yours with native tools, and a wrangler.toml for its bindings (docs/native-tools.md)
   --files-bucket      large files live in a bucket on this machine, as in R2
   --worker-loader     code may ask for the engine v8 (docs/run-code.md), which nothing here can end
   --workerd           served by workerd itself, without wrangler: starts sooner, and has no key-value stores

@@ -1,4 +1,4 @@
-//! Calls of a tool by a client (docs/mcp.md). Each call gets its own thread, whose agent has no model, and is
+//! Calls of a tool by a client (docs/mcp-server.md). Each call gets its own thread, whose agent has no model, and is
 //! one of that thread's queued tools. Receipts, approvals, values, budgets and recovery work as for any other
 //! call.
 

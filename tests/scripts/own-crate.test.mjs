@@ -1,4 +1,4 @@
-// A crate of somebody's own, built in the place of Bobbin's Worker: what docs/tools.md promises.
+// A crate of somebody's own, built in the place of Bobbin's Worker: what docs/native-tools.md promises.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

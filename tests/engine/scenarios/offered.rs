@@ -1,4 +1,4 @@
-//! Calls of tools that clients of MCP make (docs/mcp.md): in a thread of an agent that has no model.
+//! Calls of tools that clients of MCP make (docs/mcp-server.md): in a thread of an agent that has no model.
 
 use bobbin::definitions::message::ToolResult;
 use bobbin::engine::feed::FeedOf;

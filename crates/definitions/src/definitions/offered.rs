@@ -1,4 +1,4 @@
-//! What of a folder clients of MCP are offered at `/mcp` besides its agents (docs/mcp.md): tools, and what tools make, prompts and
+//! What of a folder clients of MCP are offered at `/mcp` besides its agents (docs/mcp-server.md): tools, and what tools make, prompts and
 //! resources. Each is run in a thread of its own, of an agent that has no model: its one step is the call.
 
 use serde::{Deserialize, Serialize};

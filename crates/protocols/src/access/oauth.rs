@@ -1,4 +1,4 @@
-//! Access tokens of another system (docs/mcp.md): JSON Web Tokens of the issuer in `BOBBIN_OAUTH_ISSUER`.
+//! Access tokens of another system (docs/mcp-server.md): JSON Web Tokens of the issuer in `BOBBIN_OAUTH_ISSUER`.
 //! This module checks the claims. The platform must verify the signature before a token is accepted.
 
 use base64::Engine;

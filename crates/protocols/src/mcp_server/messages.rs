@@ -1,4 +1,4 @@
-//! Messages of MCP over HTTP (docs/mcp.md), in the revision without sessions and in the older ones, whose
+//! Messages of MCP over HTTP (docs/mcp-server.md), in the revision without sessions and in the older ones, whose
 //! clients begin with `initialize`. Each message is served independently, in either revision.
 
 use base64::Engine;

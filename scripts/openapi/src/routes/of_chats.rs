@@ -70,15 +70,16 @@ fn mcp() -> Vec<Operation> {
             .gives::<Object>(200, "The metadata of a protected resource (RFC 9728).")
             .fails(&[Code::NotFound])
     });
-    let post = Operation::new("postMcp", Scope::Owner, "Receives a message of an MCP client (docs/mcp.md).")
-        .takes::<Object>()
-        .answers(
-            200,
-            "The response, or a stream that ends with it.",
-            vec![("application/json", None), (EVENTS, None)],
-        )
-        .gives_nothing(202, "The notification is accepted.")
-        .fails(&[Code::Forbidden, Code::TooLarge]);
+    let post =
+        Operation::new("postMcp", Scope::Owner, "Receives a message of an MCP client (docs/mcp-server.md).")
+            .takes::<Object>()
+            .answers(
+                200,
+                "The response, or a stream that ends with it.",
+                vec![("application/json", None), (EVENTS, None)],
+            )
+            .gives_nothing(202, "The notification is accepted.")
+            .fails(&[Code::Forbidden, Code::TooLarge]);
     // All errors have the format of JSON-RPC; `data` contains ours.
     let errors = [
         (400, "A JSON-RPC error: the message is invalid."),

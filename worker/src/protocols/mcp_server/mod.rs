@@ -1,4 +1,4 @@
-//! Clients of MCP (docs/mcp.md): agents are tools, and their calls run in threads. The thread's object does
+//! Clients of MCP (docs/mcp-server.md): agents are tools, and their calls run in threads. The thread's object does
 //! not know the protocol, and no state is kept between two requests.
 
 pub(crate) mod calls;
