@@ -3,7 +3,7 @@
 import { createWriteStream, renameSync, rmSync } from "node:fs";
 import { stdout } from "node:process";
 import { finished } from "node:stream/promises";
-import { again } from "../lib/again.mjs";
+import { retry } from "../lib/retry.mjs";
 import { exactly } from "../lib/arguments.mjs";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
 import { history } from "../lib/follow.mjs";
@@ -88,7 +88,7 @@ const into = (stream) => async (line) => {
 
 /** @param {Client} client @param {string} name @param {Record<string, any>} values @param {Put} put */
 async function write(client, name, values, put) {
-  const { data } = await again(() => client.GET("/api/threads/{threadId}", { params: { path: { threadId: name } } }));
+  const { data } = await retry(() => client.GET("/api/threads/{threadId}", { params: { path: { threadId: name } } }));
   if (data === undefined) throw new Error("a thread without facts");
   const { thread } = data;
   await put({ type: "thread", format: 1, bobbin: VERSION, exportedAt: new Date().toISOString(), thread });
@@ -116,7 +116,7 @@ async function writeValues(client, threadId, put) {
   let cursor;
   do {
     const query = { limit: 500, ...(typeof cursor === "string" && { cursor }) };
-    const { data } = await again(() => client.GET("/api/threads/{threadId}/kv", { params: { path: { threadId }, query } }));
+    const { data } = await retry(() => client.GET("/api/threads/{threadId}/kv", { params: { path: { threadId }, query } }));
     const page = /** @type {{ values?: { key: string, value?: unknown, updatedAt: number }[], cursor?: string | null }} */ (data ?? {});
     for (const { key, value, updatedAt } of page.values ?? []) {
       if (value === undefined) note(dim(`(the value ${json(key)} is damaged, and left out)`));
@@ -138,7 +138,7 @@ async function writeFiles(client, threadId, path, bare, put) {
   let cursor;
   do {
     const query = { limit: 500, ...(typeof cursor === "string" && { cursor }) };
-    const { data } = await again(() =>
+    const { data } = await retry(() =>
       path === ""
         ? client.GET("/api/threads/{threadId}/fs", { params: { path: { threadId }, query } })
         : client.GET("/api/threads/{threadId}/fs/{path}", { params: { path: { threadId, path: path.slice(1) }, query } }));
@@ -156,7 +156,7 @@ async function writeFiles(client, threadId, path, bare, put) {
 
 /** @param {Client} client @param {string} threadId @param {import("../lib/transfer.mjs").FileRecord} file @param {Put} put */
 async function writeContent(client, threadId, { path, size }, put) {
-  const { data } = await again(() =>
+  const { data } = await retry(() =>
     client.GET("/api/threads/{threadId}/fs/{path}", { params: { path: { threadId, path: path.slice(1) } }, parseAs: "stream" }));
   let [held, bytes] = [Buffer.alloc(0), 0];
   const put1 = (/** @type {Buffer} */ piece) => put({ type: "bytes", path, data: piece.toString("base64") });
@@ -175,7 +175,7 @@ async function writeLogs(client, threadId, put) {
   let count = 0;
   for (let offset = 0; ; ) {
     const query = { limit: 500, offset, order: /** @type {const} */ ("asc") };
-    const { data } = await again(() => client.GET("/api/threads/{threadId}/logs", { params: { path, query } }));
+    const { data } = await retry(() => client.GET("/api/threads/{threadId}/logs", { params: { path, query } }));
     const logs = /** @type {{ id: string, type: string }[]} */ (/** @type {unknown} */ (data?.logs ?? []));
     for (const log of logs) {
       const whole = log.type !== "llm_request" && log.type !== "tool_call" ? log : await oneLog(client, threadId, log.id);
@@ -189,6 +189,6 @@ async function writeLogs(client, threadId, put) {
 
 /** @param {Client} client @param {string} threadId @param {string} logId @returns {Promise<Record<string, unknown>>} */
 async function oneLog(client, threadId, logId) {
-  const { data } = await again(() => client.GET("/api/threads/{threadId}/logs/{logId}", { params: { path: { threadId, logId } } }));
+  const { data } = await retry(() => client.GET("/api/threads/{threadId}/logs/{logId}", { params: { path: { threadId, logId } } }));
   return /** @type {Record<string, unknown>} */ (data ?? { id: logId });
 }

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { env } from "node:process";
-import { again } from "../lib/again.mjs";
+import { retry } from "../lib/retry.mjs";
 import { exactly } from "../lib/arguments.mjs";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
 import { dim, harmless, note, print, printJson } from "../lib/output.mjs";
@@ -50,7 +50,7 @@ same command is given again, within a day. What was imported is a copy: \`bobbin
     if (messages.length < read.messages.length) note(dim(`(${read.messages.length - messages.length} older messages are left out)`));
     const body = newThread(read, messages, values);
     const key = createHash("sha256").update(read.digest).update(JSON.stringify(body)).digest("hex");
-    const { data } = await again(() => client.POST("/api/threads", { params: { header: { "Idempotency-Key": `import-${key}` } }, body }));
+    const { data } = await retry(() => client.POST("/api/threads", { params: { header: { "Idempotency-Key": `import-${key}` } }, body }));
     if (data === undefined) throw new Error("a thread without an answer");
     if (data.created === false) note(dim("(the thread of this key is there already: its messages stay as they are)"));
     const { threadId } = data;
@@ -142,7 +142,7 @@ async function fill(client, threadId, file) {
     }
     if (line.type === "value") {
       const { key, value } = line;
-      await again(() => client.POST("/api/threads/{threadId}/kv", { params: { path }, body: { key, value: /** @type {any} */ (value) } }));
+      await retry(() => client.POST("/api/threads/{threadId}/kv", { params: { path }, body: { key, value: /** @type {any} */ (value) } }));
       counts.values++;
     }
     await uploading?.end();
@@ -154,7 +154,7 @@ async function fill(client, threadId, file) {
       note(dim(`(${harmless(place)} has no content in this file, and is left out)`));
       continue;
     }
-    if (isDirectory) await again(() => client.POST("/api/threads/{threadId}/fs/{path}", { params, body: { directory: true } }));
+    if (isDirectory) await retry(() => client.POST("/api/threads/{threadId}/fs/{path}", { params, body: { directory: true } }));
     else uploading = new Uploading(client, threadId, line.file);
     counts.files += isDirectory ? 0 : 1;
   }

@@ -5,7 +5,7 @@ import { follow } from "../lib/follow.mjs";
 import { dim, json, note, print } from "../lib/output.mjs";
 import { askedLine } from "../lib/run.mjs";
 import { online, TARGET_HELP, TARGET_OPTIONS } from "../lib/target.mjs";
-import { Teller } from "../lib/teller.mjs";
+import { Renderer } from "../lib/renderer.mjs";
 
 /** @type {import("./index.mjs").Command} */
 export const command = {
@@ -21,20 +21,20 @@ It ends with Ctrl-C. When the connection breaks off or the server is gone, it wa
     const ended = new AbortController();
     process.once("SIGINT", () => ended.abort());
     process.once("SIGTERM", () => ended.abort());
-    const teller = new Teller();
-    const tell = values["json"] ? (/** @type {import("bobbin/client").Frame} */ frame) => print(json(frame)) : shown(teller);
+    const renderer = new Renderer();
+    const tell = values["json"] ? (/** @type {import("bobbin/client").Frame} */ frame) => print(json(frame)) : shown(renderer);
     const options = { from: values["from-start"] ? /** @type {const} */ ("start") : /** @type {const} */ ("now"), signal: ended.signal, onConnection: connection() };
     for await (const { frame } of follow(client, thread, options)) tell(frame);
-    teller.end();
+    renderer.end();
   }),
 };
 
-/** @param {Teller} teller */
-const shown = (teller) => (/** @type {import("bobbin/client").Frame} */ frame) => {
-  if (frame.type === "wait_opened") teller.line(`? ${askedLine(frame.wait)}`);
-  else if (frame.type === "wait_closed") teller.line(dim(`? ${frame.id}: ${frame.decision ?? frame.state}`));
-  else if (frame.type === "stopped" && frame.reason) teller.line(dim(`(${frame.reason})`));
-  else teller.take(frame);
+/** @param {Renderer} renderer */
+const shown = (renderer) => (/** @type {import("bobbin/client").Frame} */ frame) => {
+  if (frame.type === "wait_opened") renderer.line(`? ${askedLine(frame.wait)}`);
+  else if (frame.type === "wait_closed") renderer.line(dim(`? ${frame.id}: ${frame.decision ?? frame.state}`));
+  else if (frame.type === "stopped" && frame.reason) renderer.line(dim(`(${frame.reason})`));
+  else renderer.take(frame);
 };
 
 /** Reports once that the connection was lost, and once that it is back. */

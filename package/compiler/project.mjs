@@ -2,7 +2,7 @@
 
 import { wasmCompiler } from "./wasm.mjs";
 import { compile, refusal } from "./compile.mjs";
-import { esbuildOf, part } from "../lib/parts.mjs";
+import { builtFile, esbuildOf } from "../lib/resolve.mjs";
 import { writeWhole } from "../lib/files.mjs";
 import { buildPage } from "../lib/page.mjs";
 import { buildCrate, hasCrate } from "../lib/rust.mjs";
@@ -17,7 +17,7 @@ import { buildCrate, hasCrate } from "../lib/rust.mjs";
  */
 export async function checkFolder(root, agents, settings) {
   const esbuild = await esbuildOf(root);
-  const compiled = await compile(agents, { esbuild, web: part("dist/web"), compiler: compiler() }, { ...settings, ownNatives: hasCrate(root) });
+  const compiled = await compile(agents, { esbuild, web: builtFile("dist/web"), compiler: compiler() }, { ...settings, ownNatives: hasCrate(root) });
   // Otherwise esbuild's process would run until this one exits.
   await esbuild.stop();
   return compiled;
@@ -56,4 +56,4 @@ export async function build(project, settings) {
 /** @type {((request: string) => Promise<string>) | undefined} */
 let known;
 
-const compiler = () => (known ??= wasmCompiler(part("dist/compiler.wasm.br")));
+const compiler = () => (known ??= wasmCompiler(builtFile("dist/compiler.wasm.br")));

@@ -5,7 +5,7 @@ import { BobbinError } from "bobbin/client";
 import { ask } from "./ask.mjs";
 import { cut, dim, oneLine } from "./output.mjs";
 import { asked, exitOf, framesOf } from "./run.mjs";
-import { Teller, usageLine } from "./teller.mjs";
+import { Renderer, usageLine } from "./renderer.mjs";
 
 /**
  * @typedef {import("bobbin/client").Client} Client
@@ -17,7 +17,7 @@ import { Teller, usageLine } from "./teller.mjs";
 export class Conversation {
   #client;
   #terminal;
-  #teller = new Teller({ write: (text) => this.#write(text) });
+  #renderer = new Renderer({ write: (text) => this.#write(text) });
   /** Ids of messages that are on the screen. @type {Set<string>} */
   #told = new Set();
   /** Whether the progress line is on the screen. */
@@ -68,7 +68,7 @@ export class Conversation {
       }
     } finally {
       left.abort();
-      this.#teller.end();
+      this.#renderer.end();
       this.#hide();
       await asking;
     }
@@ -80,21 +80,21 @@ export class Conversation {
       if (this.#told.has(frame.message_id)) return;
       this.#told.add(frame.message_id);
     }
-    this.#teller.take(frame);
+    this.#renderer.take(frame);
   }
 
   /** Shows earlier messages. @param {import("bobbin/client").Message[]} messages */
   recall(messages) {
-    const teller = new Teller({ write: (text) => this.#write(text), all: dim });
+    const renderer = new Renderer({ write: (text) => this.#write(text), all: dim });
     for (const message of messages) {
       this.#told.add(message.id);
-      teller.message(message);
+      renderer.message(message);
     }
   }
 
   /** Prints a line. @param {string} text  harmless */
   line(text) {
-    this.#teller.line(text);
+    this.#renderer.line(text);
   }
 
   /** Asks about all open waits that have no prompt yet. @param {AbortSignal} signal @param {() => void} leave */
@@ -139,7 +139,7 @@ export class Conversation {
 
   /** Shows a progress line. The next output replaces it. @param {string} text */
   #show(text) {
-    if (this.#questions.size > 0 || this.#teller.writing) return;
+    if (this.#questions.size > 0 || this.#renderer.writing) return;
     this.#hide();
     stdout.write(dim(cut(oneLine(text), (stdout.columns || 80) - 1)));
     this.#progress = true;

@@ -1,7 +1,7 @@
 // A thread's events, each exactly once: after a reconnect, events that were already seen are dropped.
 
 import { createHash } from "node:crypto";
-import { again } from "./again.mjs";
+import { retry } from "./retry.mjs";
 
 /**
  * @typedef {import("bobbin/client").Frame} Frame
@@ -127,7 +127,7 @@ export async function* history(client, threadId, more = {}) {
   let after;
   for (;;) {
     const query = { limit: 500, order: /** @type {const} */ ("asc"), ...more, ...(after !== undefined && { after }) };
-    const { data } = await again(() => client.GET("/api/threads/{threadId}/messages", { params: { path: { threadId }, query } }));
+    const { data } = await retry(() => client.GET("/api/threads/{threadId}/messages", { params: { path: { threadId }, query } }));
     yield* data?.messages ?? [];
     after = data?.messages.at(-1)?.id;
     if (!data?.hasMore || after === undefined) return;

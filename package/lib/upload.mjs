@@ -1,7 +1,7 @@
 // Writes the files of an import to a thread: small files in one request, larger ones as uploads whose parts can be sent
 // again.
 
-import { again } from "./again.mjs";
+import { retry } from "./retry.mjs";
 import { Complaint } from "./complaint.mjs";
 import { json } from "./output.mjs";
 
@@ -50,18 +50,18 @@ export class Uploading {
     if (this.#upload !== undefined) {
       if (this.#held.length > 0) await this.#send(this.#upload, this.#held.length);
       const params = { path: { threadId: this.#threadId, uploadId: this.#upload.id } };
-      await again(() => this.#client.POST("/api/threads/{threadId}/uploads/{uploadId}/complete", { params }));
+      await retry(() => this.#client.POST("/api/threads/{threadId}/uploads/{uploadId}/complete", { params }));
       return;
     }
     const params = { path: { threadId: this.#threadId, path: path.slice(1) } };
     const body = { data: this.#held.toString("base64"), ...facts(this.#file) };
-    await again(() => this.#client.POST("/api/threads/{threadId}/fs/{path}", { params, body }));
+    await retry(() => this.#client.POST("/api/threads/{threadId}/fs/{path}", { params, body }));
   }
 
   async #begin() {
     const { path, size } = this.#file;
     const params = { path: { threadId: this.#threadId } };
-    const { data } = await again(() => this.#client.POST("/api/threads/{threadId}/uploads", { params, body: { path, size, ...facts(this.#file) } }));
+    const { data } = await retry(() => this.#client.POST("/api/threads/{threadId}/uploads", { params, body: { path, size, ...facts(this.#file) } }));
     if (data === undefined) throw new Error("an upload without an answer");
     return { id: data.uploadId, chunk: data.chunkSize, next: 0 };
   }
@@ -73,7 +73,7 @@ export class Uploading {
     /** @type {any} */
     const body = piece;
     const raw = { bodySerializer: () => /** @type {any} */ (piece), headers: { "content-type": "application/octet-stream" } };
-    await again(() => this.#client.PUT("/api/threads/{threadId}/uploads/{uploadId}/{index}", { params, body, ...raw }));
+    await retry(() => this.#client.PUT("/api/threads/{threadId}/uploads/{uploadId}/{index}", { params, body, ...raw }));
     upload.next++;
     this.#held = this.#held.subarray(bytes);
   }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Complaint, EXIT } from "./complaint.mjs";
 import { readIfThere } from "./files.mjs";
-import { wranglerOf, wranglerVersion } from "./parts.mjs";
+import { wranglerOf, wranglerVersion } from "./resolve.mjs";
 
 /** The required Node version if wrangler's package does not declare one. */
 const OLDEST_NODE = "22.0.0";

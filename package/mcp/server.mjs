@@ -3,7 +3,7 @@
 import { VERSION } from "../lib/version.mjs";
 import { isObject } from "./definitions.mjs";
 
-/** @typedef {import("./door.mjs").Door} Door @typedef {import("./door.mjs").Answer} Answer */
+/** @typedef {import("./http-client.mjs").HttpClient} HttpClient @typedef {import("./http-client.mjs").Answer} Answer */
 
 /**
  * @typedef {"2026-07-28" | "2025-11-25"} Era
@@ -34,23 +34,23 @@ const MOST_CHARACTERS = 4096;
 
 const CLIENT = { name: "bobbin", version: VERSION };
 
-/** Lists all tools of a server. @param {Door} door @returns {Promise<Listed>} */
-export async function listed(door) {
-  const session = await open(door);
+/** Lists all tools of a server. @param {HttpClient} client @returns {Promise<Listed>} */
+export async function listed(client) {
+  const session = await open(client);
   try {
-    const list = (await pages(door, session)) ?? (await pages(door, session));
-    if (list === undefined) throw door.complaint("its list changed while it was read, twice.");
+    const list = (await pages(client, session)) ?? (await pages(client, session));
+    if (list === undefined) throw client.complaint("its list changed while it was read, twice.");
     return { protocol: session.era, server: session.server, ...list };
   } finally {
     await session.leave();
   }
 }
 
-/** @param {Door} door @returns {Promise<Session>} */
-async function open(door) {
-  const { protocol } = door.definition;
-  if (protocol === "2025-11-25") return legacy(door);
-  const discover = () => door.request("server/discover", modernParams({}), modernHeaders("server/discover"));
+/** @param {HttpClient} client @returns {Promise<Session>} */
+async function open(client) {
+  const { protocol } = client.definition;
+  if (protocol === "2025-11-25") return legacy(client);
+  const discover = () => client.request("server/discover", modernParams({}), modernHeaders("server/discover"));
   let answer = await discover();
   // The server rejected a version that it lists as supported. Another server may have answered at the same address, so
   // ask again.
@@ -61,22 +61,22 @@ async function open(door) {
   const isModern =
     speaks.includes(MODERN) ||
     (speaks.length === 0 && (isObject(message?.result) || MODERN_ERRORS.includes(message?.error?.code) || (status === 404 && message?.error?.code === NO_METHOD)));
-  if (isModern) return modern(door, answer);
-  if (protocol === "2026-07-28") throw refused(door, answer, "it does not speak 2026-07-28");
+  if (isModern) return modern(client, answer);
+  if (protocol === "2026-07-28") throw refused(client, answer, "it does not speak 2026-07-28");
   // These rejections have the same meaning in every protocol version.
-  if (status === 401 || status === 403 || status >= 500 || status === 429) throw refused(door, answer, "it refuses to be asked");
-  return legacy(door);
+  if (status === 401 || status === 403 || status >= 500 || status === 429) throw refused(client, answer, "it refuses to be asked");
+  return legacy(client);
 }
 
-/** @param {Door} door @param {Answer} discovered @returns {Session} */
-function modern(door, discovered) {
+/** @param {HttpClient} client @param {Answer} discovered @returns {Session} */
+function modern(client, discovered) {
   const { error, result } = discovered.message ?? {};
   // A server may lack this method and have all others.
-  if (error !== undefined && error.code !== NO_METHOD) throw refused(door, discovered, "it refuses to be asked");
+  if (error !== undefined && error.code !== NO_METHOD) throw refused(client, discovered, "it refuses to be asked");
   return {
     era: MODERN,
     server: named(result?._meta?.["io.modelcontextprotocol/serverInfo"]),
-    ask: (method, params) => door.request(method, modernParams(params), modernHeaders(method)),
+    ask: (method, params) => client.request(method, modernParams(params), modernHeaders(method)),
     leave: async () => {},
   };
 }
@@ -94,23 +94,23 @@ const modernParams = (params) => ({
 /** @param {string} method */
 const modernHeaders = (method) => ({ "mcp-protocol-version": MODERN, "mcp-method": method });
 
-/** @param {Door} door @returns {Promise<Session>} */
-async function legacy(door) {
-  const answer = await door.request("initialize", { protocolVersion: LEGACY[0], capabilities: {}, clientInfo: CLIENT }, {});
+/** @param {HttpClient} client @returns {Promise<Session>} */
+async function legacy(client) {
+  const answer = await client.request("initialize", { protocolVersion: LEGACY[0], capabilities: {}, clientInfo: CLIENT }, {});
   const { result } = answer.message ?? {};
-  if (!answer.headers || !isObject(result)) throw refused(door, answer, "it speaks neither 2026-07-28 nor 2025-11-25");
+  if (!answer.headers || !isObject(result)) throw refused(client, answer, "it speaks neither 2026-07-28 nor 2025-11-25");
   const version = result["protocolVersion"];
-  if (!LEGACY.includes(version)) throw door.complaint(`it speaks ${JSON.stringify(version)}, which is not known here.`);
+  if (!LEGACY.includes(version)) throw client.complaint(`it speaks ${JSON.stringify(version)}, which is not known here.`);
   const id = answer.headers.get("mcp-session-id");
-  if (id !== null && !/^[\x21-\x7e]{1,4096}$/.test(id)) throw door.complaint("the id of its session cannot be sent back.");
+  if (id !== null && !/^[\x21-\x7e]{1,4096}$/.test(id)) throw client.complaint("the id of its session cannot be sent back.");
   const headers = { "mcp-protocol-version": version, ...(id !== null && { "mcp-session-id": id }) };
-  const { status } = await door.notify("notifications/initialized", headers);
-  if (status >= 400) throw door.complaint(`it answers ${status} to notifications/initialized.`);
+  const { status } = await client.notify("notifications/initialized", headers);
+  if (status >= 400) throw client.complaint(`it answers ${status} to notifications/initialized.`);
   return {
     era: "2025-11-25",
     server: named(result["serverInfo"]),
-    ask: (method, params) => door.request(method, params, headers),
-    leave: async () => void (id !== null && (await door.leave(headers))),
+    ask: (method, params) => client.request(method, params, headers),
+    leave: async () => void (id !== null && (await client.leave(headers))),
   };
 }
 
@@ -125,60 +125,60 @@ const short = (text) => (typeof text === "string" ? text.slice(0, 200) : "");
  * is unknown, or the first page has changed. A server that ignores cursors sends the same page again, and the list
  * ends there.
  *
- * @param {Door} door
+ * @param {HttpClient} client
  * @param {Session} session
  * @returns {Promise<Pages | undefined>}
  */
-async function pages(door, session) {
-  const first = await page(door, session, undefined);
-  if (first === undefined) throw door.complaint("its list cannot be read.");
+async function pages(client, session) {
+  const first = await page(client, session, undefined);
+  if (first === undefined) throw client.complaint("its list cannot be read.");
   const tools = [...first.tools];
   /** @type {Set<unknown>} */
   const cursors = new Set();
   const names = new Set(first.tools.map(nameOf));
   let repeats = false;
   for (let { next: cursor, tools: before } = first; cursor !== undefined; ) {
-    if (cursors.has(cursor)) throw door.complaint("its list has no end: a cursor came twice.");
+    if (cursors.has(cursor)) throw client.complaint("its list has no end: a cursor came twice.");
     cursors.add(cursor);
-    if (cursors.size >= MOST_PAGES) throw door.complaint(`its list has more than ${MOST_PAGES} pages.`);
-    const next = await page(door, session, cursor);
+    if (cursors.size >= MOST_PAGES) throw client.complaint(`its list has more than ${MOST_PAGES} pages.`);
+    const next = await page(client, session, cursor);
     repeats = before.length > 0 && JSON.stringify(next?.tools) === JSON.stringify(before);
     if (repeats) break;
     if (next === undefined || next.tools.some((tool) => names.has(nameOf(tool)))) return undefined;
     tools.push(...next.tools);
     for (const tool of next.tools) names.add(nameOf(tool));
-    if (tools.length > MOST_TOOLS) throw door.complaint(`it has more than ${MOST_TOOLS} tools.`);
+    if (tools.length > MOST_TOOLS) throw client.complaint(`it has more than ${MOST_TOOLS} tools.`);
     ({ next: cursor, tools: before } = next);
   }
-  if (tools.length > MOST_TOOLS) throw door.complaint(`it has more than ${MOST_TOOLS} tools.`);
+  if (tools.length > MOST_TOOLS) throw client.complaint(`it has more than ${MOST_TOOLS} tools.`);
   if (cursors.size === 0) return { tools, repeats };
-  const again = await page(door, session, undefined);
+  const again = await page(client, session, undefined);
   return JSON.stringify(again?.tools) === JSON.stringify(first.tools) ? { tools, repeats } : undefined;
 }
 
 /** @param {unknown} tool */
 const nameOf = (tool) => /** @type {any} */ (tool)?.name;
 
-/** @param {Door} door @param {Session} session @param {string | undefined} cursor */
-async function page(door, session, cursor) {
+/** @param {HttpClient} client @param {Session} session @param {string | undefined} cursor */
+async function page(client, session, cursor) {
   const answer = await session.ask("tools/list", cursor === undefined ? {} : { cursor });
   const { result, error } = answer.message ?? {};
   if (error !== undefined && cursor !== undefined && answer.status < 500) return undefined;
-  if (!isObject(result) || !Array.isArray(result["tools"])) throw refused(door, answer, "its tools cannot be listed");
+  if (!isObject(result) || !Array.isArray(result["tools"])) throw refused(client, answer, "its tools cannot be listed");
   const next = result["nextCursor"] ?? undefined;
-  if (next !== undefined && (typeof next !== "string" || next.length > MOST_CHARACTERS)) throw door.complaint("a cursor of its list is no text, or too long.");
+  if (next !== undefined && (typeof next !== "string" || next.length > MOST_CHARACTERS)) throw client.complaint("a cursor of its list is no text, or too long.");
   // In the older revisions some servers send an empty cursor on the last page.
   return { tools: /** @type {unknown[]} */ (result["tools"]), next: next === "" && session.era !== MODERN ? undefined : next };
 }
 
-/** @param {Door} door @param {Answer} answer @param {string} what */
-function refused(door, { status, headers, message, text }, what) {
+/** @param {HttpClient} client @param {Answer} answer @param {string} what */
+function refused(client, { status, headers, message, text }, what) {
   if (status === 401) {
     const challenge = headers.get("www-authenticate");
-    return door.complaint(`it wants a key (401). Put one into \`headers\`, such as "authorization": "Bearer {{env NAME}}".${challenge ? ` It says: ${challenge}` : ""}`);
+    return client.complaint(`it wants a key (401). Put one into \`headers\`, such as "authorization": "Bearer {{env NAME}}".${challenge ? ` It says: ${challenge}` : ""}`);
   }
-  if (status === 403) return door.complaint(`what was sent does not suffice (403)${message?.error?.message ? `: ${message.error.message}` : "."}`);
+  if (status === 403) return client.complaint(`what was sent does not suffice (403)${message?.error?.message ? `: ${message.error.message}` : "."}`);
   const error = message?.error;
   const said = error ? `${error.code}: ${error.message}` : message ? "an answer without a list" : text.trim() || "nothing";
-  return door.complaint(`${what} (${status}). It says: ${said}`);
+  return client.complaint(`${what} (${status}). It says: ${said}`);
 }

@@ -4,7 +4,7 @@ import { Complaint } from "../lib/complaint.mjs";
 import { readIfThere, shown } from "../lib/files.mjs";
 import { changesOf, isSame } from "./changes.mjs";
 import { addressOf, isObject, isWanted, readDefinition } from "./definitions.mjs";
-import { Door } from "./door.mjs";
+import { HttpClient } from "./http-client.mjs";
 import { listed } from "./server.mjs";
 import { sifted, written } from "./tools.mjs";
 
@@ -36,8 +36,8 @@ import { sifted, written } from "./tools.mjs";
 export async function look({ agents, given, bearer }, name) {
   const definition = readDefinition(agents, name);
   const address = addressOf(definition, given, bearer);
-  const door = new Door(definition, address);
-  const { protocol, server, tools: all, repeats } = await listed(door);
+  const client = new HttpClient(definition, address);
+  const { protocol, server, tools: all, repeats } = await listed(client);
   const found = sifted(all, address.values);
   const wanted = (/** @type {string} */ tool) => isWanted(definition, tool);
   const tools = found.tools.filter((tool) => wanted(tool.name));
@@ -45,9 +45,9 @@ export async function look({ agents, given, bearer }, name) {
   for (const tool of definition.allow ?? []) {
     if (definition.block.includes(tool) || tools.some((one) => one.name === tool)) continue;
     const reason = refused.find((one) => one.tool === tool)?.reason;
-    throw door.complaint(reason === undefined ? `\`tools.allow\` names ${tool}, which it does not have.` : `${tool} is not taken: ${reason}.`);
+    throw client.complaint(reason === undefined ? `\`tools.allow\` names ${tool}, which it does not have.` : `${tool} is not taken: ${reason}.`);
   }
-  if (tools.length === 0) throw door.complaint(refused.length > 0 ? `none of its tools is taken: ${refused.map(({ tool, reason }) => `${tool}: ${reason}`).join("; ")}.` : "it has no tools that the definition lets through.");
+  if (tools.length === 0) throw client.complaint(refused.length > 0 ? `none of its tools is taken: ${refused.map(({ tool, reason }) => `${tool}: ${reason}`).join("; ")}.` : "it has no tools that the definition lets through.");
   const before = pinnedOf(definition.pinned);
   const changes = changesOf(before?.tools ?? [], tools);
   const pinned = { protocol, server, tools };

@@ -5,7 +5,7 @@ import { copyFileSync, linkSync, mkdirSync, rmSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { Complaint } from "../lib/complaint.mjs";
 import { shown } from "../lib/files.mjs";
-import { esbuildOf } from "../lib/parts.mjs";
+import { esbuildOf } from "../lib/resolve.mjs";
 
 /** The specifier by which the package's Worker imports the catalog. */
 const CATALOG = "bobbin:catalog";

@@ -6,7 +6,7 @@ import { build } from "../compiler/project.mjs";
 import { line } from "../compiler/compile.mjs";
 import { withoutFilesBucket } from "../lib/files-bucket.mjs";
 import { pageOf } from "../lib/page.mjs";
-import { part, workerdOf } from "../lib/parts.mjs";
+import { builtFile, workerdOf } from "../lib/resolve.mjs";
 import { bundleWorker, link, place } from "./bundle.mjs";
 import { startFront } from "./front.mjs";
 import { modelsThatLack } from "./model-keys.mjs";
@@ -62,7 +62,7 @@ export async function startServer({ project, host, persist, log, ended, answered
   await bundleWorker(project, worker, project.catalog);
   const made = () => [project.catalog, join(worker, "index.js")].map((path) => readFileSync(path, "utf8")).join("\n");
   let served = made();
-  place(part("dist/isolate"), join(home, "isolate"), ISOLATE);
+  place(builtFile("dist/isolate"), join(home, "isolate"), ISOLATE);
   const runtime = await startWorkerd({
     home,
     main: { config: withoutFilesBucket(project.config), folder: "worker" },

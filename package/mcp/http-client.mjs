@@ -23,7 +23,7 @@ const SHOWN = 300;
  */
 
 /** A client for the server of one definition. */
-export class Door {
+export class HttpClient {
   /** @param {import("./definitions.mjs").Definition} definition @param {import("./definitions.mjs").Address} address */
   constructor(definition, address) {
     this.definition = definition;

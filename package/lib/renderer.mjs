@@ -12,7 +12,7 @@ import { bold, cut, dim, harmless, money, oneLine } from "./output.mjs";
 /** The number of characters of arguments and results that a line shows. */
 const SHOWN = 200;
 
-export class Teller {
+export class Renderer {
   /** The reply that is being written at the cursor. @type {{ id: string, text: string } | undefined} */
   #open;
   #write;

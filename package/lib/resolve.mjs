@@ -1,4 +1,4 @@
-// Paths of this package's built parts, and of wrangler's dependencies.
+// Resolves the paths of this package's built files and of wrangler's dependencies.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,12 +9,12 @@ import { Complaint, EXIT } from "./complaint.mjs";
 const here = fileURLToPath(new URL("..", import.meta.url));
 
 /**
- * Returns the path of a built part, given its path in the assembled package. In the repository the built parts are in
+ * Returns the path of a built file, given its path in the assembled package. In the repository the built files are in
  * dist-package/bobbin (`npm run package`).
  *
  * @param {string} name
  */
-export function part(name) {
+export function builtFile(name) {
   const path = [here, fileURLToPath(new URL("../../dist-package/bobbin", import.meta.url))].map((folder) => join(folder, name)).find(existsSync);
   if (path === undefined) throw new Complaint(`The package is not complete: ${name} is missing. In Bobbin's repository \`npm run package\` makes it.`, EXIT.usage);
   return path;

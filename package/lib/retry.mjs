@@ -10,7 +10,7 @@ const ATTEMPTS = 6;
  * @param {() => Promise<T>} ask
  * @returns {Promise<T>}
  */
-export async function again(ask) {
+export async function retry(ask) {
   for (let attempt = 1; ; attempt++) {
     try {
       return await ask();
