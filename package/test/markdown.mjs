@@ -10,11 +10,11 @@ const ACT = /^#+\s+((?:send|approve|deny|answer|result|advance|stop|continue)\s*
 export function readMarkdown(text) {
   const lines = text.replaceAll("\r\n", "\n").split("\n");
   const end = lines.indexOf("---", 1);
-  if (lines[0] !== "---" || end < 0) throw new Error("it begins with its fields, between two lines `---`");
+  if (lines[0] !== "---" || end < 0) throw new Error("a document must begin with its fields, between two lines `---`");
   const fields = readYaml(lines.slice(1, end).join("\n"), 2) ?? {};
   const turns = turnsOf(lines.slice(end + 1), end + 2);
   if (turns.length === 0) return fields;
-  if (fields.turns !== undefined) throw new Error("it has `turns` before the text and turns in it: one of them");
+  if (fields.turns !== undefined) throw new Error("the document has `turns` both in its fields and below them: keep one");
   return { ...fields, turns };
 }
 
@@ -30,12 +30,12 @@ function turnsOf(lines, first) {
       turns.push({ send: said.map((one) => one.replace(/^> ?/, "")).join("\n") });
       at += said.length;
     } else if (act !== undefined) {
-      turns.push(readYaml(act, first + at));
+      turns.push(readYaml(act, first + at, line.length - act.length + 1));
       at++;
     } else if (/^- /.test(line)) {
       const list = taken(lines, at, (one) => /^(- |\s|$)/.test(one));
       const turn = turns.at(-1);
-      if (turn === undefined) throw new Error(`line ${first + at}: “${line}” is expected of no turn: none is above it`);
+      if (turn === undefined) throw new Error(`line ${first + at}, column 1: the expectations “${line}” need a turn above them`);
       turn.expect = [...(turn.expect ?? []), ...readYaml(list.join("\n"), first + at)];
       at += list.length;
     } else at++;

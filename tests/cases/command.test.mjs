@@ -103,7 +103,7 @@ test("what cannot be run exits with 2, and says what is wrong with each file", a
   assert.match(err, /c\.test\.json: `turns\[0\]\.expect\[0\]` is about one of called, /);
   assert.match(err, /c\.test\.json: `turns\[0\]\.expect\[1\]\.with` belongs to `called`/);
   assert.match(err, /d\.test\.json: .*JSON/);
-  assert.match(err, /e\.test\.md: line 2: “agent: \*clerk” is more YAML than is understood here/);
+  assert.match(err, /e\.test\.md: line 2, column 8: no anchor `&clerk` is above this alias/);
 
   const two = folder("two", { "a.test.json": { ...GREETING, turns: [{ send: "Hello", approve: "pay" }] } });
   assert.match((await bobbin(two, "--agents", AGENTS)).err, /does two things, `send` and `approve`/);

@@ -96,6 +96,11 @@ test("a page is built by the program that package.json names, and a mistake in i
   assert.throws(() => buildPage(project), /The page was not built/);
 });
 
+test("the package depends on the version of yaml that the tests use", () => {
+  const [packed, root] = ["package/package.json", "package.json"].map((path) => JSON.parse(readFileSync(join(checkout, path), "utf8")));
+  assert.deepEqual(packed.dependencies, { yaml: root.devDependencies.yaml });
+});
+
 test("init replaces no file, and says which are in the way", () => {
   const project = join(home, "taken");
   mkdirSync(project);
