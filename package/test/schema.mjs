@@ -1,4 +1,9 @@
-// The part of JSON Schema that cases and stubs need: validates values and describes mistakes.
+// Validates values against the JSON Schemas of cases, stubs and expectations, and describes the mistakes.
+//
+// The compiler's validator (crates/definitions/src/definitions/schema/) cannot do this. It is for arguments of tools and
+// knows only their closed list of keywords, without `$ref`, `pattern`, `not`, `allOf`, `contains` and others that
+// case.schema.json and cases use. A stub is also chosen in the middle of a request, so validation must be synchronous, and
+// in a checkout there is no wasm.
 
 /** @typedef {{ [keyword: string]: any }} Schema */
 /** @typedef {{ at: string, message: string }} Finding   `at`: a path, such as `turns[0].send`; empty for the whole value */
