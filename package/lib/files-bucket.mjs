@@ -3,6 +3,7 @@
 import { createInterface } from "node:readline/promises";
 import { Complaint } from "./complaint.mjs";
 import { readIfThere, shown, writeWhole } from "./files.mjs";
+import { parseJsonc } from "./jsonc.mjs";
 import { someoneIsThere } from "./terminal.mjs";
 
 /** The name of the binding in the Worker. */
@@ -48,16 +49,40 @@ const bucketOf = (name) => `${name}-files`;
 export function makeFilesBucket({ name, r2_buckets: others }, path, wrangler) {
   const bucket = bucketOf(name);
   const own = `{ "binding": "${BINDING}", "bucket_name": "${bucket}" }`;
-  if (others !== undefined) throw new Complaint(`${shown(path)} binds other buckets: add ${own} to \`r2_buckets\` there.`);
+  if (others !== undefined) throw new Complaint(`${shown(path)} binds other buckets. Add ${own} to its \`r2_buckets\`.`);
+  // Edit the text before creating the bucket, because the edit can fail.
+  const bound = withBuckets(readIfThere(path) ?? "", `[${own}]`);
+  if (bound === undefined) throw new Complaint(`Bobbin cannot edit ${shown(path)}. Add "r2_buckets": [${own}] to it.`);
   const { code, all } = wrangler.ask(["r2", "bucket", "create", bucket]);
   // Code 10004: the bucket exists and belongs to this account.
-  if (code !== 0 && !/code: 10004|already exists/i.test(all)) throw new Complaint(`${all.trim()}\nThe bucket ${bucket} was not made, and the Worker was not deployed.`);
-  const text = readIfThere(path) ?? "";
-  // Remove the template's hint about the bucket.
-  const without = text.replace(/\n *\/\/ Optional: large files of threads.*\n *\/\/ "r2_buckets":.*\n/, "\n");
-  // Insert at the front, so that no comma has to be added.
-  const open = /^(?:\s|\/\/.*|\/\*[^]*?\*\/)*\{/.exec(without)?.[0];
-  if (open === undefined) throw new Complaint(`${shown(path)} does not begin with \`{\`: add "r2_buckets": [${own}] there.`);
-  writeWhole(path, `${open}\n  // Large files of threads.\n  "r2_buckets": [${own}],${without.slice(open.length)}`);
-  console.log(`Large files of threads go to ${bucket}: ${shown(path)} binds it.`);
+  if (code !== 0 && !/code: 10004|already exists/i.test(all)) throw new Complaint(`${all.trim()}\nThe bucket ${bucket} was not created, and the Worker was not deployed.`);
+  writeWhole(path, bound);
+  console.log(`Large files of threads go to the bucket ${bucket}. ${shown(path)} has its binding.`);
+}
+
+/** The commented-out property of the template. */
+const COMMENTED = /^([ \t]*)\/\/[ \t]*"r2_buckets"[ \t]*:.*$/m;
+/** Everything up to the brace that opens the configuration. */
+const OPENING = /^(?:\s|\/\/.*|\/\*[^]*?\*\/)*\{/;
+
+/**
+ * Adds `r2_buckets` to a configuration and keeps its comments: in the place of the commented-out property, or at the
+ * beginning, where no comma is missing. Returns undefined if neither is valid.
+ *
+ * @param {string} text      the configuration
+ * @param {string} buckets   JSON
+ * @returns {string | undefined}
+ */
+export function withBuckets(text, buckets) {
+  const edits = [
+    text.replace(COMMENTED, (_, indent) => `${indent}"r2_buckets": ${buckets},`),
+    text.replace(OPENING, (opening) => `${opening}\n  // Large files of threads.\n  "r2_buckets": ${buckets},`),
+  ];
+  return edits.find((edited) => {
+    try {
+      return JSON.stringify(parseJsonc(edited).r2_buckets) === JSON.stringify(JSON.parse(buckets));
+    } catch {
+      return false;
+    }
+  });
 }

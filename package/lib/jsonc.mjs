@@ -10,12 +10,15 @@ export function plain(text) {
   return bare.replace(/"(?:[^"\\\n]|\\.)*"|,(?=\s*[\]}])/g, (found) => (found === "," ? " " : found));
 }
 
+/** Parses the text. Throws a SyntaxError if it is invalid. @param {string} text @returns {any} */
+export const parseJsonc = (text) => JSON.parse(plain(text.replace(/^\uFEFF/, " ")));
+
 /** @param {string} path @returns {any} nothing if the file does not exist */
 export function readJsonc(path) {
   const text = readIfThere(path);
   if (text === undefined) return undefined;
   try {
-    return JSON.parse(plain(text.replace(/^\uFEFF/, " ")));
+    return parseJsonc(text);
   } catch (error) {
     throw new Complaint(`${shown(path)} cannot be read: ${/** @type {Error} */ (error).message}`);
   }

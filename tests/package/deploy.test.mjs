@@ -150,7 +150,7 @@ test("a bucket for large files is made and bound once, and where it cannot be ma
   writeFileSync(refused, "Please enable R2 through the dashboard. [code: 10042]");
   const failed = await bobbin(["deploy", "--files-bucket"]);
   assert.equal(failed.code, 1);
-  assert.match(failed.err, /enable R2.*\nThe bucket my-agent-files was not made/);
+  assert.match(failed.err, /enable R2.*\nThe bucket my-agent-files was not created/);
   assert.equal(calls().filter(({ args }) => config(args) === "wrangler.jsonc" && args[0] === "deploy").length, 0);
   assert.equal(readFileSync(path, "utf8"), before);
   // One that is there is as good.

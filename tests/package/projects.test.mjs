@@ -7,6 +7,7 @@ import { join, relative } from "node:path";
 import { after, test } from "node:test";
 import * as esbuild from "esbuild";
 import { compile } from "../../package/compiler/compile.mjs";
+import { withBuckets } from "../../package/lib/files-bucket.mjs";
 import { plain, readJsonc } from "../../package/lib/jsonc.mjs";
 import { buildPage, pageOf } from "../../package/lib/page.mjs";
 import { VERSION } from "../../package/lib/version.mjs";
@@ -128,6 +129,21 @@ test("wrangler.jsonc is read with its comments, and texts stay as they are", () 
   const text = '// a\n{ "a": "// no, /* nor */ , ]", /* b\n */ "b": [1, 2,], "c": "\\"// x",\n}';
   assert.deepEqual(JSON.parse(plain(text)), { a: "// no, /* nor */ , ]", b: [1, 2], c: '"// x' });
   assert.equal(plain(text).split("\n").length, text.split("\n").length);
+});
+
+test("the bucket's binding takes the place of the template's comment, and otherwise the first line", () => {
+  const buckets = [{ binding: "FILES", bucket_name: "x-files" }];
+  const bound = (/** @type {string} */ text) => withBuckets(text, JSON.stringify(buckets)) ?? "";
+  const template = readFileSync(join(checkout, "package/templates/common/wrangler.jsonc"), "utf8");
+  const edited = bound(template);
+  assert.deepEqual(JSON.parse(plain(edited)), { ...JSON.parse(plain(template)), r2_buckets: buckets });
+  assert.deepEqual(edited.split("\n").filter((line) => !template.includes(line)).length, 1, "one line is changed");
+  // The comment is behind the last property, which has no comma; another word for it; no comment.
+  for (const text of ['{\n  "name": "x"\n  // "r2_buckets": []\n}', '\uFEFF// a {\n{ /* "r2_buckets": */ "name": "x" }', '{ "name": "x", }']) {
+    assert.deepEqual(JSON.parse(plain(bound(text).replace("\uFEFF", ""))), { name: "x", r2_buckets: buckets }, text);
+    assert.match(bound(text), /\{\n {2}\/\/ Large files of threads\.\n {2}"r2_buckets": /);
+  }
+  for (const text of ["", "[]", '{ "name": "x", "r2_buckets": [] }', '{ "name": ']) assert.equal(withBuckets(text, JSON.stringify(buckets)), undefined, text);
 });
 
 /** @param {string} folder */
