@@ -42,6 +42,12 @@ const filesIn = (folders, end) =>
 /** The headings of a page, outside code. @param {string} text @returns {string[]} */
 const headings = (text) => [...withoutCode(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => heading);
 
+/** The anchors of a page. @param {string} text */
+export const headingAnchors = (text) => headings(text).map(anchor);
+
+/** The targets of a page's links, outside code. @param {string} text @returns {string[]} */
+export const links = (text) => [...withoutCode(text).matchAll(/\[([^\]]+)\]\(([^)\s]+)\)/g)].map(([, , link = ""]) => link);
+
 const withoutCode = (/** @type {string} */ text) => text.replace(/^ *```.*?^ *```/gms, "");
 
 /** Broken links, and links to tests whose text is not the name of a test. @param {string} file @param {string} text */

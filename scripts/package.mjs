@@ -6,6 +6,7 @@
 //   cargo (wasm) → wasm-bindgen → wasm-opt → Brotli     the compiler of definitions, from package/compiler/
 //   package/         commands, templates, the server for one machine
 //   client/, schemas/, types/, isolate/web/    as they are
+//   docs/, llms.txt  the documents, from package-docs.mjs
 
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -16,6 +17,7 @@ import { BUILD_TOOL, buildTool, buildWorker, TARGET_DIR, WASM_FEATURES } from ".
 import { buildClient } from "./client.mjs";
 import { cache, contentHash, hash, inCheckout, locked, readIfThere, root } from "./files.mjs";
 import { buildIsolate } from "./isolate.mjs";
+import { writeDocs } from "./package-docs.mjs";
 import { cargoProgress, Complaint, main, run, step } from "./run.mjs";
 import { TARGET, wasmEnv } from "./rust.mjs";
 import { setUp } from "./setup.mjs";
@@ -61,7 +63,7 @@ export async function buildPackages() {
   await buildClient();
   const compiler = await buildCompiler(tools);
   const stamps = [join(worker, ".stamp"), join(isolate, ".stamp"), `${compiler}.stamp`].map((path) => readIfThere(path) ?? "");
-  const stamp = hash(contentHash(["package", "create-bobbin", "schemas", "types", "isolate/web", "scripts/package.mjs", ...FILES]), ...stamps);
+  const stamp = hash(contentHash(["package", "create-bobbin", "schemas", "types", "isolate/web", "docs", "README.md", "scripts/package.mjs", "scripts/package-docs.mjs", ...FILES]), ...stamps);
   await locked(inCheckout(".bobbin/package.lock"), async () => {
     // Tests may be using it.
     if (readIfThere(join(PACKAGES, ".stamp")) === stamp) return;
@@ -76,6 +78,8 @@ export async function buildPackages() {
     copy(compiler, join(BOBBIN, "dist/compiler.wasm.br"));
     copy(inCheckout("crates/definitions/src/validate/known.json"), join(BOBBIN, "schemas/known-models.json"));
     nameCatalog(join(BOBBIN, "dist/worker/index.js"));
+    // Last, because links depend on the files that are there.
+    writeDocs(BOBBIN);
     for (const name of ["package.json", "create-bobbin.mjs"]) copy(inCheckout(`create-bobbin/${name}`), join(CREATE, name));
     copy(inCheckout("package/README.md"), join(CREATE, "README.md"));
     for (const file of filesOf(PACKAGES)) withoutPaths(file);

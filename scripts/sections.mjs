@@ -48,8 +48,8 @@ const OF_CASES = new RegExp(`^(${PROSE}|docs/|tests/(engine|directory|growth|mod
 /** The tests of projects, and among them those that pack and install the packages: they belong to full runs. */
 const OF_PROJECTS = new RegExp(`^(${PROSE}|docs/|agents/|tests/(?!package/)|worker/|isolate/(?!web/)|src/(api|directory|engine|memory|store)/)`);
 const LONG = ["compiler.test.mjs", "deploy.test.mjs", "journey.test.mjs", "rust.test.mjs"];
-/** The tests that compare the documents with everything else. */
-const DOCUMENTS = "documents.test.mjs";
+/** The tests that compare the documents with everything else, and those of the documents in the package. */
+const DOCUMENTS = ["documents.test.mjs", "docs.test.mjs"];
 /**
  * Integration tests: pages, clients of other protocols, formats of models, kinds of tools, buckets, keys, connections, and
  * the scripts. They need only an engine that answers. Its own tests and the other tests of the Worker check how it runs,
@@ -91,7 +91,8 @@ export function sections(tools, sample) {
   const { node } = tools;
   const worker = testFiles("tests/worker");
   const scripts = testFiles("tests/scripts");
-  const documents = worker.filter((file) => basename(file) === DOCUMENTS);
+  const projects = testFiles("tests/package");
+  const documents = [...worker, ...projects].filter((file) => DOCUMENTS.includes(basename(file)));
   const processes = scripts.filter((file) => PROCESSES.includes(basename(file)));
   const ownCrate = scripts.filter((file) => OWN_CRATE.includes(basename(file)));
   const around = [
@@ -199,7 +200,7 @@ export function sections(tools, sample) {
       title: "tests of projects",
       needs: [TOOL_BUILD],
       unread: OF_PROJECTS,
-      run: (note) => nodeTest(node, testFiles("tests/package").filter((file) => sample === undefined || !LONG.includes(basename(file))), { note }),
+      run: (note) => nodeTest(node, projects.filter((file) => !documents.includes(file) && (sample === undefined || !LONG.includes(basename(file)))), { note }),
     },
     { group: "types", title: "types of the shim", unread: OF_TYPES, run: () => types("worker/tsconfig.json") },
     { group: "types", title: "types of the inspector", unread: OF_TYPES, run: () => types("inspector/tsconfig.json") },

@@ -39,6 +39,13 @@ test("the package is small, and names no place of this machine", () => {
   assert.doesNotMatch(bytes.toString("latin1"), /\/(root|home\/[a-z]+)\/\.(rustup|cargo)/);
 });
 
+test("the installed package has its documents", () => {
+  const installed = join(made, "node_modules/bobbin");
+  const listed = [...readFileSync(join(installed, "llms.txt"), "utf8").matchAll(/\]\(([^)]+)\): /g)].map(([, path = ""]) => path);
+  assert.ok(listed.length > 30, `${listed.length} pages`);
+  assert.deepEqual(listed.filter((path) => !existsSync(join(installed, path))), []);
+});
+
 for (const major of NODES) {
   test(`the whole journey on Node ${major}`, { timeout: 120_000 }, async () => {
     const node = nodeOf(major);
