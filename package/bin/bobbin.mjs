@@ -32,8 +32,8 @@ function read(name, args, command) {
   try {
     return parseArgs({ args: command.rewrite?.(args) ?? args, strict: true, allowPositionals: true, options: { ...command.options, ...COMMON } });
   } catch (error) {
-    const [said] = /** @type {Error} */ (error).message.split(". ");
-    throw new Complaint(`${said}. \`bobbin ${name} --help\` lists the flags.`, EXIT.usage);
+    const [reason] = /** @type {Error} */ (error).message.split(". ");
+    throw new Complaint(`${reason}. \`bobbin ${name} --help\` lists the flags.`, EXIT.usage);
   }
 }
 
@@ -41,7 +41,7 @@ function overview() {
   const names = Object.entries(COMMANDS);
   const width = Math.max(...names.map(([name]) => name.length));
   const lines = names.map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`);
-  return `bobbin COMMAND [flags]\n\n${lines.join("\n")}\n\n\`bobbin COMMAND --help\` says more. Nothing is ever reported to anybody.`;
+  return `bobbin COMMAND [flags]\n\n${lines.join("\n")}\n\n\`bobbin COMMAND --help\` shows the flags. Bobbin sends no telemetry.`;
 }
 
 // The reader closed the pipe (`bobbin threads | head`). That is not an error.

@@ -9,16 +9,17 @@ import { details, findWait, inbox } from "../lib/waits.mjs";
 /** @type {import("./index.mjs").Command} */
 export const command = {
   usage: "approvals [id]",
-  help: `  <id>            all about one of them, with the arguments of the call
-  --user ID       in threads of this owner, or '*' for all owners; without it an administrator's key lists those of threads
-                  without an owner
+  help: `  <id>            shows the details of one, with the arguments of its call
+  --user ID       in threads of this owner, or '*' for all owners; without it, an administrator's key lists threads without
+                  an owner
   --kind KIND     approval, question, client_tool, budget, retry, elicitation or sign_in
-  --thread ID     where the one of <id> is, if that cannot be found out
-  --limit N       at most so many (50)
+  --thread ID     the thread of <id>, if the server cannot find it by the id
+  --limit N       the maximum number of entries (default 50)
 ${TARGET_HELP}
 
-Whatever waits for somebody: approvals of calls, questions, tools of the client, budgets, long pauses, what MCP servers ask.
-\`bobbin approve\`, \`deny\`, \`answer\` and \`decide\` decide it. The list may lag a moment behind the threads.`,
+Lists everything that waits for a person: approvals of calls, questions, tools of the client, budgets, long pauses, and
+questions of MCP servers. \`bobbin approve\`, \`deny\`, \`answer\` and \`decide\` decide an entry. The list may be a moment behind
+the threads.`,
   options: {
     ...TARGET_OPTIONS,
     user: { type: "string" },
@@ -29,7 +30,7 @@ Whatever waits for somebody: approvals of calls, questions, tools of the client,
   run: online(async ({ client }, values, positionals) => {
     const { user, kind, thread, json } = values;
     const [id, ...rest] = positionals;
-    if (rest.length > 0) throw new Complaint("This command takes one id at most.", EXIT.usage);
+    if (rest.length > 0) throw new Complaint("This command takes at most one id.", EXIT.usage);
     if (id !== undefined) {
       const wait = await findWait(client, id, { thread, user });
       return json ? printJson({ wait }) : print(details(wait));
@@ -42,7 +43,7 @@ Whatever waits for somebody: approvals of calls, questions, tools of the client,
     }
     const shown = waits.slice(0, limit);
     if (json) return printJson({ waits: shown, more: more() });
-    if (shown.length === 0) return note("Nothing waits for anybody.");
+    if (shown.length === 0) return note("Nothing waits for a person.");
     print(table(["id", "kind", "asked", "ends", "thread", "asks"], shown.map(row)));
     if (more()) note(dim(`There are more: --limit ${limit * 2}`));
   }),

@@ -11,13 +11,13 @@ export const command = {
   usage: "build [--strict]",
   help: `  --strict    warnings count as errors
 
-Writes .bobbin/catalog.json, which wrangler.jsonc aliases as \`bobbin:catalog\`. What is wrong is printed, and then nothing
-is written.`,
+Writes .bobbin/catalog.json, which wrangler.jsonc aliases as \`bobbin:catalog\`. If the definitions have errors, prints them
+and writes nothing.`,
   options: { strict: { type: "boolean", default: false } },
   run: async (values) => {
     const project = openProject();
     const { findings } = await build(project, { strict: values["strict"] });
     for (const finding of findings) console.log(line(project.agents, finding));
-    console.log(`${shown(project.catalog)} is written.`);
+    console.log(`${shown(project.catalog)} was written.`);
   },
 };

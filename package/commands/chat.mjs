@@ -18,27 +18,27 @@ import { BobbinError } from "bobbin/client";
 /** The number of earlier messages shown when a thread is resumed. */
 const RECALLED = 20;
 
-const HELP = `/waits   asks again what was left for later
-/thread  the thread's id
-/quit    leaves, as Ctrl-D does; the thread stays`;
+const HELP = `/waits   shows the questions that you left for later
+/thread  prints the thread's id
+/quit    leaves, like Ctrl-D; the thread is kept`;
 
 /** @type {import("./index.mjs").Command} */
 export const command = {
   usage: "chat [agent] [--thread THREAD]",
-  help: `  [agent]          with whom; not needed where there is only one
-  --thread THREAD  goes on with this thread, an id or key:NAME
-  --key NAME       goes on with the thread of this key, or begins it
+  help: `  [agent]          the agent; you may omit the only one
+  --thread THREAD  continues this thread, an id or key:NAME
+  --key NAME       continues the thread with this key, or creates it
 ${TARGET_HELP}
 
-Ctrl-C stops the reply that is being written; once more leaves. What is asked (approvals, questions, budgets) is asked in between.
-Through a pipe each line is a message, nothing is asked, and the exit code is that of \`bobbin send --wait\`; with --json each
-outcome is a line.`,
+Ctrl-C stops the current reply, and a second one leaves. Approvals, questions and budgets appear as prompts in between.
+Through a pipe, each line is a message, there are no prompts, and the exit code is that of \`bobbin send --wait\`. With --json,
+each outcome is one line.`,
   options: { ...TARGET_OPTIONS, thread: { type: "string" }, key: { type: "string" } },
   run: online(async (target, values, positionals) => {
     const { client } = target;
     const { thread, key } = values;
     if (positionals.length > 1 || (thread !== undefined && (positionals.length > 0 || key !== undefined))) {
-      throw new Complaint("This command takes an agent, or --thread.", EXIT.usage);
+      throw new Complaint("This command takes an agent or --thread, not both.", EXIT.usage);
     }
     const begin = thread === undefined ? await beginning(client, positionals[0], key) : () => Promise.resolve(String(thread));
     if (stdin.isTTY && stdout.isTTY && !values["json"]) {
@@ -68,7 +68,7 @@ async function onlyAgent(client) {
   const [first, ...others] = data?.agents ?? [];
   if (first !== undefined && others.length === 0) return first.name;
   const names = [first, ...others].flatMap((agent) => (agent === undefined ? [] : [oneLine(agent.name)]));
-  throw new Complaint(`With whom? \`bobbin chat AGENT\`: ${names.join(", ") || "there are no agents"}.`, EXIT.usage);
+  throw new Complaint(`Which agent? \`bobbin chat AGENT\`: ${names.join(", ") || "the server has no agents"}.`, EXIT.usage);
 }
 
 /**
@@ -134,14 +134,14 @@ class Chat {
     const { data: page } = await client.GET("/api/threads/{threadId}/messages", { params: { path: { threadId }, query: { limit: RECALLED } } });
     const { state } = data.thread;
     const [run] = await this.#runs(threadId);
-    const goesOn = (state === "running" || state === "parked") && run !== undefined && run.endedAt === null ? run : undefined;
+    const current = (state === "running" || state === "parked") && run !== undefined && run.endedAt === null ? run : undefined;
     if (page?.hasMore) this.#conversation.line(dim("…"));
     this.#conversation.recall(page?.messages ?? []);
-    if (goesOn !== undefined) await this.#follow(async (conversation, signal) => conversation.follow({ run: goesOn.run }, signal));
+    if (current !== undefined) await this.#follow(async (conversation, signal) => conversation.follow({ run: current.run }, signal));
   }
 
   async talk() {
-    if (this.#conversation === undefined) print(dim("Ctrl-D leaves, /help says more."));
+    if (this.#conversation === undefined) print(dim("Ctrl-D leaves, /help lists the commands."));
     for (;;) {
       const text = await this.#terminal.line(bold("› "), this.#left.signal);
       if (text === undefined) break;
@@ -155,7 +155,7 @@ class Chat {
       await this.#follow((conversation, signal) => conversation.say(text, signal));
       if (this.#left.signal.aborted) break;
     }
-    if (this.#conversation) note(dim(`It goes on with \`bobbin chat --thread ${this.#conversation.threadId}\`.`));
+    if (this.#conversation) note(dim(`Continue with \`bobbin chat --thread ${this.#conversation.threadId}\`.`));
   }
 
   close() {
@@ -166,7 +166,7 @@ class Chat {
   async #command(text) {
     const threadId = this.#conversation?.threadId;
     if (text === "/help") print(HELP);
-    else if (text === "/thread") print(threadId ?? "There is none yet: it begins with the first message.");
+    else if (text === "/thread") print(threadId ?? "The first message creates the thread.");
     else if (text === "/waits") await this.#waits(threadId);
     else return text === "/quit";
     return true;
@@ -175,7 +175,7 @@ class Chat {
   /** @param {string | undefined} threadId */
   async #waits(threadId) {
     const [run] = threadId === undefined ? [] : await this.#runs(threadId);
-    if (run === undefined || run.endedAt !== null) return print("Nothing waits here.");
+    if (run === undefined || run.endedAt !== null) return print("Nothing waits for you here.");
     await this.#follow((conversation, signal) => conversation.follow({ run: run.run }, signal));
   }
 
@@ -213,11 +213,11 @@ class Chat {
       return;
     }
     if (this.#turn === undefined || this.#conversation === undefined) {
-      stdout.write(dim(`\n(Ctrl-C once more leaves)\n`));
+      stdout.write(dim(`\n(Press Ctrl-C again to leave)\n`));
       return this.#terminal.again();
     }
     const { threadId } = this.#conversation;
-    this.#conversation.line(dim("(stopping; Ctrl-C once more leaves)"));
+    this.#conversation.line(dim("(stopping; press Ctrl-C again to leave)"));
     this.#target.client.thread(threadId).stop().catch((/** @type {unknown} */ error) => {
       if (error instanceof BobbinError) this.#conversation?.line(refused(error, this.#target).message);
     });

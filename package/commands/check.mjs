@@ -11,7 +11,7 @@ export const command = {
   help: `  --strict    warnings count as errors
   --json      {"ok", "findings": [{"file", "line", "column", "field", "severity", "message"}]}; files are below agents/
 
-Exits with 1 when something is wrong that counts. Nothing is written.`,
+Exits with 1 if there are errors, or with --strict warnings. Writes nothing.`,
   options: { strict: { type: "boolean", default: false }, json: { type: "boolean", default: false } },
   run: async (values) => {
     const project = openProject();
@@ -23,6 +23,6 @@ Exits with 1 when something is wrong that counts. Nothing is written.`,
     for (const finding of findings) console.log(line(project.agents, finding));
     const { agents, prompts, tools } = JSON.parse(catalog);
     const counted = (/** @type {object} */ all, /** @type {string} */ noun) => `${Object.keys(all).length} ${noun}${Object.keys(all).length === 1 ? "" : "s"}`;
-    console.log(`${counted(agents, "agent")}, ${counted(prompts, "prompt")}, ${counted(tools, "tool")}: ${findings.length > 0 ? `no errors, ${counted(findings, "warning")}` : "nothing is wrong"}.`);
+    console.log(`${counted(agents, "agent")}, ${counted(prompts, "prompt")}, ${counted(tools, "tool")}: ${findings.length > 0 ? `no errors, ${counted(findings, "warning")}` : "no errors, no warnings"}.`);
   },
 };

@@ -40,7 +40,7 @@ function say(values, data) {
 
 export const stop = simple(
   "stop",
-  "Ends the run at once. Messages that wait go on waiting, until the next message or `bobbin continue`.",
+  "Stops the run at once. Queued messages wait for the next message or `bobbin continue`.",
   (client, threadId) => client.POST("/api/threads/{threadId}/stop", { params: { path: { threadId } } }),
 );
 
@@ -50,7 +50,7 @@ export { goOn as continue };
 
 export const terminate = simple(
   "terminate",
-  "Ends the run, and the thread for good: it stays readable, and refuses all further work.",
+  "Ends the run and the thread for good. The thread stays readable and refuses all further work.",
   (client, threadId) => client.POST("/api/threads/{threadId}/terminate", { params: { path: { threadId } } }),
 );
 
@@ -58,15 +58,15 @@ export const terminate = simple(
 const remove = {
   usage: "delete <thread> [--yes]",
   help: `${HELP}
-  --yes         does not ask; without a terminal it is needed
+  --yes         does not ask for confirmation; required without a terminal
 
-Deletes everything of the thread and of the subagents that it has made: messages, values, files.`,
+Deletes the thread and its subagents with all their messages, values and files.`,
   options: { ...TARGET_OPTIONS, yes: { type: "boolean", default: false } },
   run: online(async ({ client, url }, values, positionals) => {
     const [threadId = ""] = exactly(positionals, ["thread"]);
     const path = { threadId };
     if (!values["yes"]) {
-      if (!someoneIsThere()) throw new Complaint("Deleting cannot be undone: say --yes where there is no terminal to ask.", EXIT.usage);
+      if (!someoneIsThere()) throw new Complaint("Deleting cannot be undone. Without a terminal to confirm it, add --yes.", EXIT.usage);
       const { data } = await client.GET("/api/threads/{threadId}", { params: { path } });
       const what = `${data?.thread.id} of ${data?.thread.agent_id} at ${url}, with its ${data?.stats.messageCount} messages, values, files and subagents`;
       if (!(await confirmed(harmless(`Delete ${what}?`)))) throw new Complaint("Nothing was deleted.");

@@ -19,9 +19,9 @@ const OPTIONS = {
 };
 
 const HELP = `  <id>            of \`bobbin approvals\`
-  --actor NAME    who decides, for the log
-  --thread ID     its thread, if that cannot be found out
-  --user ID       the owner of its thread, if the key is an administrator's
+  --actor NAME    the person who decides, for the log
+  --thread ID     its thread, if the server cannot find it by the id
+  --user ID       the owner of its thread, with an administrator's key
 ${TARGET_HELP}`;
 
 /**
@@ -42,8 +42,8 @@ async function decide({ client }, values, id, decision) {
 export const approve = {
   usage: "approve <id> [--args JSON]",
   help: `${HELP}
-  --args JSON     changes these arguments of the call, as far as they may be changed
-  --restart       the reply is dropped, and the model asked again`,
+  --args JSON     changes these arguments of the call, if the tool allows it
+  --restart       discards the reply, and requests another one from the model`,
   options: { ...OPTIONS, args: { type: "string" }, restart: { type: "boolean", default: false } },
   run: online(async (target, values, positionals) => {
     const [id = ""] = exactly(positionals, ["id"]);
@@ -59,8 +59,8 @@ export const approve = {
 export const deny = {
   usage: "deny <id> [--reason TEXT]",
   help: `${HELP}
-  --reason TEXT   what the model is told
-  --stop          the run is stopped, too`,
+  --reason TEXT   the reason, which the model receives
+  --stop          also stops the run`,
   options: { ...OPTIONS, reason: { type: "string" }, stop: { type: "boolean", default: false } },
   run: online(async (target, values, positionals) => {
     const [id = ""] = exactly(positionals, ["id"]);
@@ -75,10 +75,10 @@ export const answer = {
   help: `${HELP}
   <text>          the answer to a question
   --choice N      one of its choices instead, from 0
-  --result JSON   what a tool of the client came to
-  --failed        it failed, and the result says why
-  --content JSON  the fields of a form that an MCP server asks to be filled in
-  --done          that you have been at the address that an MCP server asked you to go to`,
+  --result JSON   the result of a tool of the client
+  --failed        the tool failed, and the result is the reason
+  --content JSON  the fields of an MCP server's form
+  --done          confirms that you have visited the address of an MCP server`,
   options: { ...OPTIONS, choice: { type: "string" }, result: { type: "string" }, failed: { type: "boolean", default: false }, content: { type: "string" }, done: { type: "boolean", default: false } },
   run: online(async (target, values, positionals) => {
     const { choice, result, failed, content, done } = values;
@@ -106,7 +106,7 @@ export const command = {
   run: online(async (target, values, positionals) => {
     const [id = "", json = ""] = exactly(positionals, ["id", "json"]);
     const decision = parsedObject("<json>", json);
-    if (typeof decision["decision"] !== "string") throw new Complaint('<json> has a field "decision".', EXIT.usage);
+    if (typeof decision["decision"] !== "string") throw new Complaint('<json> needs a field "decision".', EXIT.usage);
     await decide(target, values, id, /** @type {Decision} */ (decision));
   }),
 };

@@ -29,12 +29,11 @@ const PATIENCE_MS = 30_000;
 /** @type {import("./index.mjs").Command} */
 export const command = {
   usage: "deploy [--dry-run] [--files-bucket] [-- flags of wrangler deploy]",
-  help: `  --dry-run        compiles, bundles and checks everything, and deploys nothing; needs no account
-  --files-bucket   makes a bucket of R2 for large files of threads, and binds it; without it the first deployment asks,
-                   if there is a terminal
+  help: `  --dry-run        compiles, bundles and checks everything without deploying; needs no account
+  --files-bucket   creates an R2 bucket for large files, and binds it; in a terminal, the first deploy offers it
 
-Deploys the isolate Worker, then the Worker. The first time it makes the secrets of the runtime, and prints the key for
-administration: it is shown this once. Secrets that are there already stay. Keys of model providers are yours:
+Deploys the isolate Worker, then the Worker. The first deploy creates the secrets of the runtime, and prints the
+administrator's key once. Existing secrets are kept. Set the keys of model providers yourself, such as
 \`bobbin secret OPENAI_API_KEY\`.`,
   options: { "dry-run": { type: "boolean", default: false }, "files-bucket": { type: "boolean", default: false } },
   run: async (values, flags) => {
@@ -46,13 +45,13 @@ administration: it is shown this once. Secrets that are there already stay. Keys
       const code = wrangler.show(["deploy", "--config", join(project.root, config), ...(dry ? ["--dry-run"] : []), ...more, ...flags], env);
       if (code !== 0) throw new Complaint(`${config} was not deployed.`, EXIT.failed);
     };
-    console.log(`${dry ? "Checking" : "Deploying"} ${project.isolate.name}, in which code runs.`);
+    console.log(`${dry ? "Checking" : "Deploying"} ${project.isolate.name}, which runs code.`);
     // First, because the Worker has a binding to it.
     deploy(ISOLATE, []);
     console.log(`${dry ? "Checking" : "Deploying"} ${project.config.name}.`);
     if (dry) {
       deploy(WORKER, []);
-      console.log(`Nothing was deployed. A first deployment would make ${Object.keys(MADE).join(", ")}.`);
+      console.log(`Nothing was deployed. A first deploy creates the secrets ${Object.keys(MADE).join(", ")}.`);
       return;
     }
     const found = secretsOf(wrangler, join(project.root, WORKER));
@@ -68,7 +67,7 @@ administration: it is shown this once. Secrets that are there already stay. Keys
       else withSecretFile(JSON.stringify(missing), (path) => deploy(WORKER, ["--secrets-file", path], env));
       return addressIn(output);
     });
-    await tell(project, address, missing["BOBBIN_API_KEYS"]?.split("=")[0]);
+    await report(project, address, missing["BOBBIN_API_KEYS"]?.split("=")[0]);
   },
 };
 
@@ -87,18 +86,18 @@ function withOutput(work) {
  *
  * @param {import("../lib/project.mjs").Project} project
  * @param {string | undefined} address
- * @param {string | undefined} key   for administration, if this deployment has made it
+ * @param {string | undefined} key   for administration, if this deploy created it
  */
-async function tell({ config }, address, key) {
-  console.log(`\n${config.name} is deployed${address === undefined ? "; its address is what wrangler printed" : `: ${address}`}`);
+async function report({ config }, address, key) {
+  console.log(`\n${config.name} is deployed${address === undefined ? "; wrangler has printed its address" : `: ${address}`}`);
   if (key === undefined) return;
-  console.log(`\nKey for administration, shown this once:\n  ${key}`);
+  console.log(`\nAdministrator's key, shown only now:\n  ${key}`);
   const token = address === undefined ? undefined : await ownerToken(address, key);
-  if (token !== undefined) console.log(`Token of the owner “me”, for a browser, for an hour:\n  ${token}`);
+  if (token !== undefined) console.log(`Token of the owner “me” for a browser, valid for an hour:\n  ${token}`);
   console.log(`\nTry it:\n  BOBBIN_URL=${address ?? "URL"} BOBBIN_KEY=${key} npx bobbin chat`);
 }
 
-/** A token for one owner's threads, as soon as the deployment answers. @param {string} address @param {string} key */
+/** Returns a token for one owner's threads, as soon as the deployment responds. @param {string} address @param {string} key */
 async function ownerToken(address, key) {
   for (const until = Date.now() + PATIENCE_MS; Date.now() < until; await new Promise((resolve) => setTimeout(resolve, 1000))) {
     try {

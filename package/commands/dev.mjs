@@ -25,12 +25,12 @@ const SETTLED_MS = 100;
 /** @type {import("./index.mjs").Command} */
 export const command = {
   usage: "dev [--port N] [--persist DIR] [--var NAME=VALUE]…",
-  help: `  --port N            where to listen on 127.0.0.1 (default 8787; 0 picks a free port)
-  --persist DIR       where threads are kept (default .bobbin/state); they survive restarts
-  --var NAME=VALUE    a variable of the Worker; may be given several times
+  help: `  --port N            the port on 127.0.0.1 (default 8787; 0 for any free port)
+  --persist DIR       the folder of the threads (default .bobbin/state); they survive restarts
+  --var NAME=VALUE    a variable of the Worker; can be repeated
 
-Changes of agents/, and of the page if there is one, are taken up while it runs. Keys and secrets belong in the file .dev.vars, one NAME=VALUE a line; without
-any the built-in model \`demo\` answers.`,
+While it runs, it serves changes of agents/ and of your page without a restart. Put keys and secrets into the file .dev.vars,
+one NAME=VALUE per line. Without a key, the built-in model \`demo\` answers.`,
   options: {
     port: { type: "string", default: "8787" },
     persist: { type: "string" },
@@ -100,10 +100,10 @@ function watch(project, server) {
     try {
       await server.reload();
       for (const line of server.warnings()) console.log(line);
-      console.log("The changes are served.");
+      console.log("The changes are live.");
     } catch (error) {
       if (!(error instanceof Complaint)) throw error;
-      console.error(`${error.message}\nThe last version without mistakes is still served.`);
+      console.error(`${error.message}\nThe server keeps the last valid version.`);
     }
   };
   const changed = () => {
@@ -125,5 +125,5 @@ ${page ? `\n  Your page:    ${url}/` : ""}
   Ask:          curl ${url}/v1/chat/completions -H 'content-type: application/json' \\
                   -d '{"model": "${server.agents()[0] ?? "AGENT"}", "messages": [{"role": "user", "content": "Hello!"}]}'
 
-Changes in ${[join(project.root, "agents"), ...(page ? [page.folder] : [])].map(shown).join(" and ")} are taken up. Ctrl-C ends it; threads stay.`);
+Changes in ${[join(project.root, "agents"), ...(page ? [page.folder] : [])].map(shown).join(" and ")} are served without a restart. Ctrl-C stops the server; threads are kept.`);
 }

@@ -15,8 +15,8 @@ export const command = {
   usage: "doctor",
   help: `${TARGET_HELP}
 
-Looks at this machine (Node, wrangler), the server (version, clock, key, surfaces), its agents (keys and variables that are missing),
-and the models of the project here (those that their provider ends). Ends with 1 where something is wrong.`,
+Checks this machine (Node.js, wrangler), the server (version, clock, key, surfaces), its agents (missing keys and variables),
+and the project's models (those that their provider retires). Exits with 1 if there is an error.`,
   options: TARGET_OPTIONS,
   run: async (values, positionals) => {
     exactly(positionals, []);

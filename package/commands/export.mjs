@@ -24,15 +24,15 @@ import { writeCase } from "../test/from-thread.mjs";
 export const command = {
   usage: "export <thread> [-o FILE] [--as test]",
   help: `  <thread>     its id, or key:NAME
-  -o FILE      into this file, which only you may read; to the standard output unless given
-  --bodies     also the log, with what was sent to models and what they answered, where the deployment keeps that (BOBBIN_LOG_BODIES)
-  --no-files   without the contents of files
-  --as test    a case for \`bobbin test\` instead, in the file of -o, such as tests/refund.test.json, and beside it a cassette where
-               the deployment keeps what was sent to models
-${TARGET_HELP}; with -o, what was exported
+  -o FILE      writes this file, which only you can read (default: standard output)
+  --bodies     includes the log with requests to models and their replies, if the deployment keeps them (BOBBIN_LOG_BODIES)
+  --no-files   leaves out the contents of files
+  --as test    writes a case for \`bobbin test\` into the file of -o, such as tests/refund.test.json, and a cassette next to it
+               if the deployment keeps requests to models
+${TARGET_HELP}; with -o, the numbers of exported entries
 
-JSON lines: messages, values, files, and the variables: values of texts, of secrets only the names. \`bobbin import\` makes a thread of it.
-A step that is under way is left out.`,
+Writes JSON lines: messages, values, files and variables. Secrets are exported by name only. \`bobbin import\` creates a thread
+from the file. An unfinished step is left out.`,
   options: {
     ...TARGET_OPTIONS,
     output: { type: "string", short: "o" },
@@ -69,8 +69,8 @@ A step that is under way is left out.`,
 
 /** @param {Client} client @param {string} thread @param {Record<string, any>} values */
 async function asTest(client, thread, { as, output, json: asJson }) {
-  if (as !== "test") throw new Complaint(`A thread is exported --as test, or as JSON lines without --as; not “${as}”.`, EXIT.usage);
-  if (output === undefined) throw new Complaint("Where to? -o tests/refund.test.json", EXIT.usage);
+  if (as !== "test") throw new Complaint(`A thread is exported --as test, or without --as as JSON lines; not as “${as}”.`, EXIT.usage);
+  if (output === undefined) throw new Complaint("--as test needs the name of a file, such as -o tests/refund.test.json.", EXIT.usage);
   const get = async (/** @type {string} */ path) => (await /** @type {any} */ (client).GET(path, {})).data;
   const files = await writeCase(get, thread.startsWith("key:") ? `key:${encodeURIComponent(thread.slice("key:".length))}` : encodeURIComponent(thread), output);
   if (asJson) printJson({ files });
@@ -101,7 +101,7 @@ async function write(client, name, values, put) {
       counts.messages++;
     }
   }
-  if (complete.held > 0) note(dim(`(${complete.held} messages of a step that is under way are left out)`));
+  if (complete.held > 0) note(dim(`(${complete.held} messages of an unfinished step are left out)`));
   counts.values = await writeValues(client, thread.id, put);
   counts.files = await writeFiles(client, thread.id, "", values["no-files"], put);
   if (values["bodies"]) counts.logs = await writeLogs(client, thread.id, put);
@@ -119,7 +119,7 @@ async function writeValues(client, threadId, put) {
     const { data } = await retry(() => client.GET("/api/threads/{threadId}/kv", { params: { path: { threadId }, query } }));
     const page = /** @type {{ values?: { key: string, value?: unknown, updatedAt: number }[], cursor?: string | null }} */ (data ?? {});
     for (const { key, value, updatedAt } of page.values ?? []) {
-      if (value === undefined) note(dim(`(the value ${json(key)} is damaged, and left out)`));
+      if (value === undefined) note(dim(`(the value ${json(key)} is damaged and left out)`));
       else await put({ type: "value", key, value, updatedAt });
       count += value === undefined ? 0 : 1;
     }
@@ -166,7 +166,7 @@ async function writeContent(client, threadId, { path, size }, put) {
     for (; held.length >= PIECE; held = held.subarray(PIECE)) await put1(held.subarray(0, PIECE));
   }
   if (held.length > 0) await put1(held);
-  if (bytes !== size) throw new Complaint(`${json(path)} was changed while it was read: export the thread again.`);
+  if (bytes !== size) throw new Complaint(`${json(path)} changed during the export. Export the thread again.`);
 }
 
 /** @param {Client} client @param {string} threadId @param {Put} put */

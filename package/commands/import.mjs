@@ -25,15 +25,16 @@ const MOST = 3_900_000;
 export const command = {
   usage: "import <file>",
   help: `  <file>         of \`bobbin export\`
-  --agent AGENT  another agent than the one that the thread has
-  --key NAME     what you call the thread
-  --user ID      its owner, if the key is an administrator's
-  --var NAME     the variable NAME has the value that it has in this shell; of secrets a file has only the names. May be given several times
-  --newest       of a thread with more than 4 MB of messages, the newest turns
+  --agent AGENT  another agent than that of the exported thread
+  --key NAME     your key for the thread
+  --user ID      its owner, with an administrator's key
+  --var NAME     sets the variable NAME to its value in this shell, for example a secret, of which the file has only the name;
+                 can be repeated
+  --newest       imports the newest turns of a thread with more than 4 MB of messages
 ${TARGET_HELP}
 
-Messages come with the thread, all of them or none, and start nothing. Values and files follow; what breaks off then goes on when the
-same command is given again, within a day. What was imported is a copy: \`bobbin show\` names the thread that it is of.`,
+All messages arrive together with the thread, or none, and start no run. Values and files follow. If that is interrupted,
+repeat the command within a day to continue. The result is a copy: \`bobbin show\` names the original thread.`,
   options: {
     ...TARGET_OPTIONS,
     agent: { type: "string" },
@@ -51,8 +52,8 @@ same command is given again, within a day. What was imported is a copy: \`bobbin
     const body = newThread(read, messages, values);
     const key = createHash("sha256").update(read.digest).update(JSON.stringify(body)).digest("hex");
     const { data } = await retry(() => client.POST("/api/threads", { params: { header: { "Idempotency-Key": `import-${key}` } }, body }));
-    if (data === undefined) throw new Error("a thread without an answer");
-    if (data.created === false) note(dim("(the thread of this key is there already: its messages stay as they are)"));
+    if (data === undefined) throw new Error("no response for a thread");
+    if (data.created === false) note(dim("(a thread with this key exists; its messages are unchanged)"));
     const { threadId } = data;
     const counts = { messages: messages.length, ...(await fill(client, threadId, file)) };
     if (values["json"]) printJson({ threadId, agent_id: data.agent_id, ...counts });
@@ -75,13 +76,13 @@ async function readThread(file) {
     hash.update(JSON.stringify(line));
     if (thread === undefined && line.type !== "thread") break;
     if (line.type === "thread") {
-      if (line.format !== 1) throw new Complaint(`${harmless(file)} was written by a newer Bobbin: update this one.`);
+      if (line.format !== 1) throw new Complaint(`${harmless(file)} was written by a newer version of Bobbin. Update this one.`);
       thread = line.thread;
     } else if (line.type === "message") messages.push(line.message);
     else if (line.type === "end") ended = line.messages === messages.length;
   }
-  if (thread === undefined) throw new Complaint(`${harmless(file)} is no export of a thread.`);
-  if (!ended) throw new Complaint(`${harmless(file)} is not complete: export the thread again.`);
+  if (thread === undefined) throw new Complaint(`${harmless(file)} is not an export of a thread.`);
+  if (!ended) throw new Complaint(`${harmless(file)} is not complete. Export the thread again.`);
   return { thread, messages, digest: hash.digest("hex") };
 }
 
@@ -91,7 +92,7 @@ function fitting(messages, newest) {
   let [from, bytes] = [messages.length, 0];
   while (from > 0 && bytes + (sizes[from - 1] ?? 0) <= MOST) bytes += sizes[--from] ?? 0;
   if (from === 0) return messages;
-  if (!newest) throw new Complaint("The messages of this thread have more than 4 MB together: --newest takes the newest of them.");
+  if (!newest) throw new Complaint("The messages of this thread exceed 4 MB. --newest imports the newest of them.");
   // Start with a user message, because a turn begins with one.
   const turn = messages.findIndex(({ role, depth }, at) => at >= from && role === "user" && depth === 0);
   return turn < 0 ? [] : messages.slice(turn);
@@ -114,7 +115,7 @@ function newThread({ thread }, messages, values) {
     [given[name], types[name]] = [value, thread.env_types[name] ?? "secret"];
   }
   const lacking = Object.keys(thread.env_types).filter((name) => given[name] === undefined);
-  if (lacking.length > 0) note(dim(`(without the secrets ${harmless(lacking.join(", "))}: --var NAME takes a value from this shell)`));
+  if (lacking.length > 0) note(dim(`(without the secrets ${harmless(lacking.join(", "))}; --var NAME sets one from this shell)`));
   const { agent, key, user } = values;
   return {
     agent_id: agent ?? thread.agent_id,
@@ -136,7 +137,7 @@ async function fill(client, threadId, file) {
   let uploading;
   for await (const line of linesOf(file)) {
     if (line.type === "bytes") {
-      if (line.path !== uploading?.path) throw new Complaint(`${harmless(file)}: bytes of ${harmless(line.path)} stand in the wrong place.`);
+      if (line.path !== uploading?.path) throw new Complaint(`${harmless(file)}: bytes of ${harmless(line.path)} do not follow their file.`);
       await uploading.take(Buffer.from(line.data, "base64"));
       continue;
     }
@@ -151,7 +152,7 @@ async function fill(client, threadId, file) {
     const { path: place, isDirectory } = line.file;
     const params = { path: { threadId, path: place.slice(1) } };
     if (line.bare) {
-      note(dim(`(${harmless(place)} has no content in this file, and is left out)`));
+      note(dim(`(${harmless(place)} has no content in this file and is left out)`));
       continue;
     }
     if (isDirectory) await retry(() => client.POST("/api/threads/{threadId}/fs/{path}", { params, body: { directory: true } }));

@@ -13,13 +13,13 @@ const TEMPLATES = fileURLToPath(new URL("../templates", import.meta.url));
 
 /** A description of each template. */
 const SUMMARIES = {
-  chat: "an assistant with a page to talk to it, made with the AI SDK",
-  "support-desk": "subagents, approvals, memory: a desk that looks orders up, and asks before it refunds",
-  "scheduled-report": "effects: a report that is written by itself at set times",
+  chat: "an assistant with a chat page, built with the AI SDK",
+  "support-desk": "subagents, approvals and memory: a desk that looks up orders, and asks before a refund",
+  "scheduled-report": "effects: a report that an agent writes on a schedule",
   blank: "one agent with one tool",
 };
 
-/** The default dependency on Bobbin: the tarball beside this package, otherwise its version. */
+/** The default dependency on Bobbin: the tarball next to this package, otherwise its version. */
 const PACKED = fileURLToPath(new URL(`../../bobbin-${VERSION}.tgz`, import.meta.url));
 const DEPENDENCY = existsSync(PACKED) ? PACKED : `^${VERSION}`;
 
@@ -31,12 +31,12 @@ export const command = {
   usage: "init [dir] [--template NAME] [--install] [--rust --checkout DIR]",
   help: `  --template NAME   ${Object.entries(SUMMARIES).map(([name, summary]) => `${name.padEnd(17)} ${summary}`).join(`\n${" ".repeat(20)}`)}
                     (default blank)
-  --rust            with a crate for native tools of your own, which needs Rust and Bobbin's repository
-  --checkout DIR    where that repository is (default ../bobbin, beside the project)
-  --install         runs the package manager's \`install\` in it
-  --package SPEC    which \`bobbin\` it depends on: a version, or the path of a tarball (default ${shown(DEPENDENCY)})
+  --rust            adds a crate for your own native tools; needs Rust and Bobbin's repository
+  --checkout DIR    the folder of that repository (default ../bobbin, next to the project)
+  --install         runs the package manager's \`install\` in the project
+  --package SPEC    the \`bobbin\` that the project depends on: a version or the path of a tarball (default ${shown(DEPENDENCY)})
 
-The folder (default: this one) may hold other files already; none is replaced.`,
+The folder (default: this one) may contain other files. None is replaced.`,
   options: {
     template: { type: "string", default: "blank" },
     install: { type: "boolean", default: false },
@@ -48,7 +48,7 @@ The folder (default: this one) may hold other files already; none is replaced.`,
     if (more.length > 0) throw new Complaint("`bobbin init` takes one folder.", EXIT.usage);
     const { template } = values;
     if (!(template in SUMMARIES)) {
-      throw new Complaint(`There is no template “${template}”. There are ${Object.keys(SUMMARIES).join(", ")}.`, EXIT.usage);
+      throw new Complaint(`There is no template “${template}”. The templates are ${Object.keys(SUMMARIES).join(", ")}.`, EXIT.usage);
     }
     const target = resolve(dir);
     const spec = existsSync(resolve(values["package"])) ? `file:${resolve(values["package"])}` : values["package"];
@@ -60,14 +60,14 @@ The folder (default: this one) may hold other files already; none is replaced.`,
     });
     if (checkout !== undefined) withCrate(files, target, checkout);
     const taken = [...files.keys()].filter((path) => existsSync(join(target, path)));
-    if (taken.length > 0) throw new Complaint(`${shown(target)} has ${taken.join(", ")} already: choose another folder.`, EXIT.usage);
+    if (taken.length > 0) throw new Complaint(`${shown(target)} already contains ${taken.join(", ")}. Choose another folder.`, EXIT.usage);
     for (const [path, text] of files) {
       mkdirSync(dirname(join(target, path)), { recursive: true });
       writeFileSync(join(target, path), text);
     }
     if (values["install"]) install(target);
     const steps = [...(relative("", target) === "" ? [] : [`cd ${shown(target)}`]), ...(values["install"] ? [] : ["npm install"]), "npm run dev"];
-    console.log(`${shown(target)} is a project now (${template}: ${SUMMARIES[/** @type {keyof typeof SUMMARIES} */ (template)]}). Next:\n\n  ${steps.join("\n  ")}`);
+    console.log(`${shown(target)} is now a project (${template}: ${SUMMARIES[/** @type {keyof typeof SUMMARIES} */ (template)]}). Next:\n\n  ${steps.join("\n  ")}`);
   },
 };
 
@@ -76,7 +76,7 @@ function checkoutOf(given) {
   const checkout = resolve(given);
   if (isCheckout(checkout)) return checkout;
   throw new Complaint(
-    `${shown(checkout)} is not Bobbin's repository. Own Rust is compiled against its crates, which are in no registry: clone it, and name its folder with --checkout DIR.`,
+    `${shown(checkout)} is not Bobbin's repository. Your crate needs Bobbin's crates, which are in no registry. Clone the repository, and name its folder with --checkout DIR.`,
     EXIT.usage,
   );
 }
@@ -95,7 +95,7 @@ function withCrate(files, target, checkout) {
   files.set("package.json", merged(files.get("package.json") ?? "{}", JSON.stringify(at)));
   const config = files.get("wrangler.jsonc") ?? "";
   const aliased = config.replace('"alias": { ', '"alias": { "bobbin/worker": "./.bobbin/worker/index.js", ');
-  if (aliased === config) throw new Error("wrangler.jsonc of the templates has no alias");
+  if (aliased === config) throw new Error("the template's wrangler.jsonc has no alias");
   files.set("wrangler.jsonc", aliased);
 }
 
@@ -144,5 +144,5 @@ function install(cwd) {
   const [program, ...args] = manager === undefined ? ["npm"] : /\.[cm]?js$/.test(manager) ? [process.execPath, manager] : [manager];
   // On Windows npm is a batch file, which needs a shell. No argument comes from input.
   const { status, error } = spawnSync(program ?? "npm", [...args, "install"], { cwd, stdio: "inherit", shell: process.platform === "win32" && manager === undefined });
-  if (error || status !== 0) throw new Complaint(`The packages were not installed: run \`npm install\` in ${shown(cwd)}.`);
+  if (error || status !== 0) throw new Complaint(`The packages could not be installed. Run \`npm install\` in ${shown(cwd)}.`);
 }

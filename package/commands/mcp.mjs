@@ -15,31 +15,31 @@ import { look } from "../mcp/servers.mjs";
 /** @type {import("./index.mjs").Command} */
 export const command = {
   usage: "mcp pull|check [name …] [--json]",
-  help: `  pull               asks the servers of agents/mcp for their tools, and writes agents/mcp/<name>.tools.json
-  check              compares with them, writes nothing, and exits with 1 when something is different
-  <name>             of servers; without, all
-  --agents DIR       the definitions; agents of the project unless given
-  --bearer-env NAME  the variable with a token, for a server that people sign in to
+  help: `  pull               requests the tools of the servers in agents/mcp, and writes agents/mcp/<name>.tools.json
+  check              compares these files with the servers, writes nothing, and exits with 1 if there is a difference
+  <name>             only these servers (default: all)
+  --agents DIR       the folder of the definitions (default: agents of the project)
+  --bearer-env NAME  the variable that contains a token, for a server with a sign-in
   --json             {"servers": [{"name", "protocol", "server", "tools", "same", "new", "gone", "changed", "refused", "repeats", "written"} or
                      {"name", "error"}]}
 
-Variables that a definition names come from the environment and .dev.vars. Read what changed before you commit it: models do
-what descriptions of tools say.`,
+Variables of a definition come from the environment and .dev.vars. Read the changes before you commit them: models follow
+the descriptions of tools.`,
   options: { agents: { type: "string" }, "bearer-env": { type: "string" }, json: { type: "boolean", default: false } },
   run: async (values, [verb, ...names]) => {
-    if (verb !== "pull" && verb !== "check") throw new Complaint("It is `bobbin mcp pull` or `bobbin mcp check`.", EXIT.usage);
+    if (verb !== "pull" && verb !== "check") throw new Complaint("Use `bobbin mcp pull` or `bobbin mcp check`.", EXIT.usage);
     const project = projectOf(".");
-    if (project === undefined && values["agents"] === undefined) throw new Complaint("There is no project here: no folder agents.", EXIT.usage);
+    if (project === undefined && values["agents"] === undefined) throw new Complaint("There is no project here: the folder agents is missing.", EXIT.usage);
     const root = project ?? process.cwd();
     const agents = values["agents"] === undefined ? resolve(root, "agents") : resolve(values["agents"]);
     const all = serverNames(agents);
     const unknown = names.find((name) => !all.includes(name));
-    if (unknown !== undefined) throw new Complaint(`There is no server ${oneLine(unknown)} in agents/mcp. ${all.length > 0 ? `There are: ${all.join(", ")}.` : "There is none."}`, EXIT.usage);
+    if (unknown !== undefined) throw new Complaint(`There is no server ${oneLine(unknown)} in agents/mcp. ${all.length > 0 ? `The servers are ${all.join(", ")}.` : "The folder is empty."}`, EXIT.usage);
     const given = variables(root);
     const results = await Promise.all((names.length > 0 ? names : all).map((name) => resultOf(() => look({ agents, given, bearer: values["bearer-env"] }, name), name)));
     if (verb === "pull") for (const result of results) if ("looked" in result) pin(agents, result.looked);
     if (values["json"]) printJson({ servers: results.map((result) => json(result, verb)) });
-    else tell(results, verb);
+    else report(results, verb);
     if (results.some((result) => !("looked" in result) || (verb === "check" && isDifferent(result.looked)))) process.exitCode = EXIT.failed;
   },
 };
@@ -73,7 +73,7 @@ function json(result, verb) {
 }
 
 /** @param {Result[]} results @param {string} verb */
-function tell(results, verb) {
+function report(results, verb) {
   if (results.length === 0) return note("There are no servers in agents/mcp.");
   for (const result of results) {
     if (!("looked" in result)) {
@@ -83,13 +83,13 @@ function tell(results, verb) {
     const { name, protocol, server, tools, list, file, pinned, was, changes, refused, repeats, same } = result.looked;
     const about = oneLine([server.name, server.version].filter((part) => part !== "").join(" "));
     print(`${name}: ${protocol}${about === "" ? "" : `, ${about}`}, ${tools} tool${tools === 1 ? "" : "s"}${list === "live" ? ", listed live" : ""}`);
-    if (repeats) note("  its list repeats a page: what comes before that is taken");
-    for (const { tool, reason } of refused) note(`  left out: ${oneLine(tool) || "one without a name"}: ${reason}`);
+    if (repeats) note("  its list repeats a page; the tools before it were read");
+    for (const { tool, reason } of refused) note(`  left out: ${oneLine(tool) || "a tool without a name"}: ${reason}`);
     if (list === "live") continue;
     if (pinned && was !== protocol) print(`  protocol\n    - ${oneLine(String(was))}\n    + ${protocol}`);
     for (const line of lines(changes)) print(`  ${harmless(line)}`);
     if (verb === "pull") print(same ? `  nothing changed in ${file}` : `  wrote ${file}`);
-    else if (!pinned) print(`  it was not pulled yet: \`bobbin mcp pull ${name}\``);
-    else print(same ? "  as it is pinned" : `  it is different from ${file}: read the changes, then \`bobbin mcp pull ${name}\``);
+    else if (!pinned) print(`  not pinned yet: run \`bobbin mcp pull ${name}\``);
+    else print(same ? "  same as pinned" : `  differs from ${file}: read the changes, then run \`bobbin mcp pull ${name}\``);
   }
 }

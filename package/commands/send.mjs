@@ -13,15 +13,16 @@ export const command = {
   usage: "send <thread> <text> [--wait]\n       bobbin send --agent AGENT <text> [--wait]",
   help: `  <thread>             its id, or key:NAME
   <text>               the message; - reads it from a pipe
-  --agent AGENT        in a new thread of this agent, or with --key in the thread of that key
-  --key NAME           what you call the thread: it is made where it is not there
-  --tag TAG            of a new thread; may be given several times
-  --user ID            the owner of a new thread, if the key is an administrator's
-  --wait               prints the reply, and ends with 0 if the run completed, 3 if it failed, 4 if it waits for somebody, 5 if it was stopped
-  --idempotency-key K  a message that is sent again with the same key is one message, also by another process
+  --agent AGENT        creates a thread of this agent, or with --key uses the thread with that key
+  --key NAME           your key for the thread, which is created if necessary
+  --tag TAG            a tag for a new thread; can be repeated
+  --user ID            the owner of a new thread, with an administrator's key
+  --wait               prints the reply; exits with 0 if the run completed, 3 if it failed, 4 if it waits for a person,
+                       5 if it was stopped
+  --idempotency-key K  requests with the same key create one message, even from several processes
 ${TARGET_HELP}
 
-What is lost on its way is sent again, and is one message.`,
+A request that is lost is sent again, and creates one message.`,
   options: {
     ...TARGET_OPTIONS,
     agent: { type: "string" },
@@ -34,7 +35,7 @@ What is lost on its way is sent again, and is one message.`,
   run: online(async ({ client }, values, positionals) => {
     const { agent, wait } = values;
     for (const flag of ["key", "user"]) {
-      if (values[flag] !== undefined && agent === undefined) throw new Complaint(`--${flag} goes with --agent.`, EXIT.usage);
+      if (values[flag] !== undefined && agent === undefined) throw new Complaint(`--${flag} needs --agent.`, EXIT.usage);
     }
     const [first = "", second = ""] = exactly(positionals, agent === undefined ? ["thread", "text"] : ["text"]);
     const given = agent === undefined ? second : first;
@@ -82,9 +83,9 @@ async function idOf(client, name) {
 async function say(client, threadId, { outcome, message, reason, error }) {
   if (outcome === "completed") return print(harmless(message?.content ?? ""));
   if (outcome === "parked") {
-    note(`It waits (${reason ?? "for somebody"}):`);
+    note(`The run waits (${reason ?? "for a person"}):`);
     for (const wait of await asked(client, threadId)) note(askedLine(wait));
-    note(dim(`bobbin tail ${threadId} shows how it goes on.`));
+    note(dim(`bobbin tail ${threadId} follows the thread.`));
     return;
   }
   note(`The run ${outcome === "stopped" ? "was stopped" : "failed"} (${reason}): ${harmless(error?.message ?? message?.content ?? "")}`);

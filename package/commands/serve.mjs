@@ -13,9 +13,9 @@ import { portOf, varsOf } from "./dev.mjs";
 
 /** Required secrets. Without them the server rejects every client or loses data. @type {Record<string, string>} */
 const KEYS = {
-  BOBBIN_API_KEYS: "who may call the API, such as KEY=admin",
-  BOBBIN_TOKEN_SECRET: "tokens of browsers and links to files are signed with it",
-  BOBBIN_ENCRYPTION_KEYS: "values of variables are encrypted with it, such as k1=<32 random bytes in base64>",
+  BOBBIN_API_KEYS: "the keys of the API, such as KEY=admin",
+  BOBBIN_TOKEN_SECRET: "signs tokens of browsers and links to files",
+  BOBBIN_ENCRYPTION_KEYS: "encrypts values of variables, such as k1=<32 random bytes in base64>",
 };
 
 /** Variables that only a development server may have. */
@@ -24,18 +24,18 @@ const DEVELOPMENT = ["BOBBIN_DEV", "BOBBIN_DEV_OUTBOUND"];
 /** @type {import("./index.mjs").Command} */
 export const command = {
   usage: "serve [--host H] [--port N] [--persist DIR] [--drain SECONDS] [--requests] [--without-keys] [--var NAME=VALUE]…",
-  help: `  --host H            where to listen (default 127.0.0.1; 0.0.0.0 for everybody)
-  --port N            (default 8787, or PORT)
-  --persist DIR       where threads are kept (default .bobbin/production)
-  --drain SECONDS     how long requests that are under way may take at the end (default 20)
+  help: `  --host H            the address to listen on (default 127.0.0.1; 0.0.0.0 for all)
+  --port N            the port (default: PORT, then 8787)
+  --persist DIR       the folder of the threads (default .bobbin/production)
+  --drain SECONDS     how long to wait for requests in progress at the end (default 20)
   --requests          logs each request: method, path, status, time
-  --without-keys      starts without ${Object.keys(KEYS).join(", ")}: whoever asks from this
-                      machine may then do everything, and nobody else anything
-  --var NAME=VALUE    a variable of the Worker; may be given several times
+  --without-keys      starts without ${Object.keys(KEYS).join(", ")}: clients on this
+                      machine may then do everything, and all others nothing
+  --var NAME=VALUE    a variable of the Worker; can be repeated
 
-Variables come from wrangler.jsonc and from the environment: those that begin with BOBBIN_, those that the definitions name,
-and the keys of model providers. .dev.vars is not read. Logs are JSON, a line each. SIGTERM ends it in order; /healthz is
-for health checks.`,
+Variables come from wrangler.jsonc and the environment: those that begin with BOBBIN_, those that the definitions name, and
+the keys of model providers. .dev.vars is not read. Logs are JSON, one object per line. SIGTERM stops the server in order.
+Health checks use /healthz.`,
   options: {
     host: { type: "string", default: "127.0.0.1" },
     port: { type: "string" },
@@ -78,7 +78,7 @@ for health checks.`,
       ...(values["requests"] && { answered: (request) => log("info", "request", request) }),
       log: (text) => log(/error|exception/i.test(text) ? "error" : "info", text),
       ended: (code) => {
-        log("error", "the runtime ended", { code });
+        log("error", "the runtime exited", { code });
         process.exit(1);
       },
     });
@@ -110,12 +110,12 @@ function secondsOf(text) {
  */
 function withKeys(vars, open, root, persist) {
   const developing = DEVELOPMENT.find((name) => name in vars);
-  if (developing !== undefined) throw new Complaint(`${developing} is for development servers: unset it.`, EXIT.usage);
+  if (developing !== undefined) throw new Complaint(`${developing} is only for development servers. Unset it.`, EXIT.usage);
   const missing = Object.keys(KEYS).filter((name) => !vars[name]?.trim());
   if (missing.length === 0) return vars;
   if (!open) {
     const lines = missing.map((name) => `  ${name}: ${KEYS[name]}`);
-    throw new Complaint(`These variables are not set:\n${lines.join("\n")}\nSet them, or say --without-keys: whoever asks from this machine may then do everything, and nobody else anything.`, EXIT.usage);
+    throw new Complaint(`These variables are not set:\n${lines.join("\n")}\nSet them, or use --without-keys: clients on this machine may then do everything, and all others nothing.`, EXIT.usage);
   }
   // Without API keys the server accepts only this machine's own host names, like a development server.
   const opened = vars["BOBBIN_API_KEYS"]?.trim() ? vars : { ...vars, BOBBIN_DEV: "1" };

@@ -16,7 +16,7 @@ export const command = {
   help: `  <thread>   its id, or key:NAME
 ${TARGET_HELP}
 
-Its state, what it has cost, what it waits for, its last runs, its subagents, and what it may use.`,
+Shows the state, cost, waits, last runs, subagents and limits of a thread.`,
   options: TARGET_OPTIONS,
   run: online(async ({ client }, values, positionals) => {
     const [thread = ""] = exactly(positionals, ["thread"]);
@@ -57,7 +57,7 @@ function text(shown) {
   const facts = list([
     ["thread", thread.id],
     ["key", oneLine(thread.key ?? "")],
-    ["agent", `${oneLine(thread.agent_id)}${agent === null ? " (its definition is gone)" : agent.title ? ` (${oneLine(agent.title)})` : ""}`],
+    ["agent", `${oneLine(thread.agent_id)}${agent === null ? " (its definition was deleted)" : agent.title ? ` (${oneLine(agent.title)})` : ""}`],
     ["made with", thread.origin_agent_id === thread.agent_id ? "" : oneLine(thread.origin_agent_id)],
     ["owner", oneLine(thread.user_id ?? "")],
     ["state", thread.state],
@@ -85,7 +85,7 @@ function used({ cost }) {
   const { total, children, incomplete } = cost;
   const below = children.length > 0 ? ", subagents included" : "";
   const unpriced = total.unpriced > 0 ? `, ${total.unpriced} of models without a price` : "";
-  const lost = incomplete.length > 0 ? `; ${incomplete.length} threads did not answer` : "";
+  const lost = incomplete.length > 0 ? `; ${incomplete.length} threads did not respond` : "";
   return `${money(total.cost)}, ${total.inputTokens} + ${total.outputTokens} tokens, ${total.requests} ${total.requests === 1 ? "request" : "requests"}${unpriced}${below}${lost}`;
 }
 

@@ -11,10 +11,10 @@ import { Renderer } from "../lib/renderer.mjs";
 export const command = {
   usage: "tail <thread> [--from-start]",
   help: `  <thread>       its id, or key:NAME
-  --from-start   everything that was said, and then what happens
-${TARGET_HELP}; one object a line, the frames of docs/streams.md
+  --from-start   begins with the first message
+${TARGET_HELP}: one frame of docs/streams.md per line
 
-It ends with Ctrl-C. When the connection breaks off or the server is gone, it waits and goes on: no message is missed or comes twice.`,
+Ctrl-C ends it. If the connection breaks or the server restarts, it waits and continues: no message is lost or repeated.`,
   options: { ...TARGET_OPTIONS, "from-start": { type: "boolean", default: false } },
   run: online(async ({ client }, values, positionals) => {
     const [thread = ""] = exactly(positionals, ["thread"]);
@@ -22,9 +22,9 @@ It ends with Ctrl-C. When the connection breaks off or the server is gone, it wa
     process.once("SIGINT", () => ended.abort());
     process.once("SIGTERM", () => ended.abort());
     const renderer = new Renderer();
-    const tell = values["json"] ? (/** @type {import("bobbin/client").Frame} */ frame) => print(json(frame)) : shown(renderer);
+    const show = values["json"] ? (/** @type {import("bobbin/client").Frame} */ frame) => print(json(frame)) : shown(renderer);
     const options = { from: values["from-start"] ? /** @type {const} */ ("start") : /** @type {const} */ ("now"), signal: ended.signal, onConnection: connection() };
-    for await (const { frame } of follow(client, thread, options)) tell(frame);
+    for await (const { frame } of follow(client, thread, options)) show(frame);
     renderer.end();
   }),
 };
@@ -43,6 +43,6 @@ function connection() {
   return (/** @type {boolean} */ open) => {
     if (open === !lost) return;
     lost = !open;
-    note(dim(lost ? "(the connection is lost)" : "(connected again)"));
+    note(dim(lost ? "(connection lost)" : "(reconnected)"));
   };
 }

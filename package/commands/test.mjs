@@ -11,19 +11,19 @@ import { runCases, runDeployed } from "../test/suite.mjs";
 /** @type {import("./index.mjs").Command} */
 export const command = {
   usage: "test [files or folders …] [--crash] [--live] [--record[=missing]] [--json] [--junit FILE]",
-  help: `Plays *.test.json and *.test.md, of the folder tests unless others are named, and exits with
-0 when every case passes, 1 when one fails, 2 when they cannot be run.
+  help: `Runs the cases in *.test.json and *.test.md, by default in the folder tests. Exits with 0 if every
+case passes, 1 if one fails, 2 if they cannot be run.
 
-  --agents DIR    the definitions; agents unless given
-  --crash         plays each case once more for each durable write, and drops its object there
-  --live          also cases that ask real models; their keys are read from .dev.vars and the environment
-  --record        asks models and tools, and records what they answer on the cassettes of the cases;
-                  --record=missing only what is not there yet
-  --url URL       plays cases that ask real models at this deployment, with the key in BOBBIN_KEY
+  --agents DIR    the folder of the definitions (default agents)
+  --crash         runs each case again for each durable write, and drops its object there
+  --live          includes cases with real models; their keys come from .dev.vars and the environment
+  --record        sends requests to models and tools, and records the responses on the cassettes of
+                  the cases; --record=missing records only what is missing
+  --url URL       runs cases with real models on this deployment, with the key in BOBBIN_KEY
                   (--key-env NAME: in another variable)
-  --name TEXT     only cases whose names have this in them
-  --json          one JSON document instead of lines
-  --junit FILE    writes JUnit's XML, too`,
+  --name TEXT     only cases whose names contain this text
+  --json          prints one JSON document instead of lines
+  --junit FILE    also writes JUnit's XML`,
   options: {
     agents: { type: "string", default: "agents" },
     crash: { type: "boolean", default: false },
@@ -39,11 +39,11 @@ export const command = {
   rewrite: (args) => args.map((arg) => (arg === "--record" ? "--record=all" : arg)),
   async run(values, paths) {
     const { crash, live, record } = values;
-    if (record !== undefined && !["all", "missing"].includes(record)) throw new Complaint(`--record records all, or --record=missing; not “${record}”.`, EXIT.usage);
-    if (record !== undefined && crash) throw new Complaint("Record first, then --crash: what is asked under crashes is nobody's record.", EXIT.usage);
+    if (record !== undefined && !["all", "missing"].includes(record)) throw new Complaint(`Use --record or --record=missing, not “${record}”.`, EXIT.usage);
+    if (record !== undefined && crash) throw new Complaint("Record first, and use --crash afterwards. Requests under crashes are not recorded.", EXIT.usage);
     const project = process.cwd();
     const cases = readCases(paths.length > 0 ? paths : ["tests"], project).filter(({ name }) => name.includes(values["name"]));
-    if (cases.length === 0) throw new Complaint("There are no cases: no *.test.json and no *.test.md.", EXIT.usage);
+    if (cases.length === 0) throw new Complaint("There are no cases: *.test.json or *.test.md.", EXIT.usage);
     const done = (/** @type {import("../test/suite.mjs").Result} */ result) => void (values["json"] || console.log(lines(result)));
     const began = performance.now();
     const results = values["url"] === undefined ? await here() : await deployed();
@@ -52,11 +52,11 @@ export const command = {
     if (values["junit"] !== undefined) writeFileSync(resolve(project, values["junit"]), junit(results, ms));
     async function here() {
       const agents = resolve(project, values["agents"]);
-      if (!existsSync(agents)) throw new Complaint(`There are no definitions in ${values["agents"]}: name their folder with --agents.`, EXIT.usage);
+      if (!existsSync(agents)) throw new Complaint(`There are no definitions in ${values["agents"]}. Name their folder with --agents.`, EXIT.usage);
       return runCases(cases, { agents, project, crash, live, ...(record && { record }), done });
     }
     async function deployed() {
-      if (record !== undefined || crash) throw new Complaint("--url plays cases as clients do: neither --record nor --crash.", EXIT.usage);
+      if (record !== undefined || crash) throw new Complaint("--url works like a client, without --record and --crash.", EXIT.usage);
       // Load the client only here. It exists only in the assembled package.
       const { keyOf, reach } = await import("../lib/target.mjs");
       const { url } = await reach(values);

@@ -24,15 +24,16 @@ const OF_EVERY_OWNER = 500;
 export const command = {
   usage: "threads [--agent AGENT] [--state STATE] [--tag TAG] [--user ID] [--limit N]",
   help: `  --agent AGENT   threads of this agent
-  --state STATE   ${Object.keys(STATES).join(", ")}, or asking: somebody is asked something
-  --tag TAG       with this tag
-  --user ID       of this owner, or '${EVERY_OWNER}' for all owners; without it an administrator's key lists those without an owner
-  --search TEXT   with this in their id, agent, tags or newest message
-  --children      also those that threads have made
-  --limit N       at most so many (20)
+  --state STATE   ${Object.keys(STATES).join(", ")}, or asking: waiting for a person
+  --tag TAG       threads with this tag
+  --user ID       of this owner, or '${EVERY_OWNER}' for all owners; without it, an administrator's key lists threads without
+                  an owner
+  --search TEXT   threads with this text in their id, agent, tags or newest message
+  --children      includes subagents' threads
+  --limit N       the maximum number of threads (default 20)
 ${TARGET_HELP}
 
-Newest activity first. The list may lag a moment behind the threads.`,
+Newest activity first. The list may be a moment behind the threads.`,
   options: {
     ...TARGET_OPTIONS,
     agent: { type: "string" },
@@ -54,7 +55,7 @@ Newest activity first. The list may lag a moment behind the threads.`,
     const { threads, more } = await listed(client, query(values), limit, (thread) =>
       (tag === undefined || thread.tags.includes(tag)) && (state !== "asking" || open.has(thread.id)));
     if (values["json"]) return printJson({ threads: threads.map((thread) => ({ ...thread, state: stateOf(thread, open) })), more });
-    if (threads.length === 0) return note(values["user"] === undefined ? `There are none. (With an administrator's key, --user '${EVERY_OWNER}' lists the threads of all owners.)` : "There are none.");
+    if (threads.length === 0) return note(values["user"] === undefined ? `There are no threads. (With an administrator's key, --user '${EVERY_OWNER}' lists the threads of all owners.)` : "There are no threads.");
     print(table(["id", "agent", "state", "active", "tags", "newest"], threads.map((thread) => row(thread, stateOf(thread, open)))));
     if (more) note(dim(`There are more: --limit ${limit * 2}`));
   }),

@@ -125,9 +125,9 @@ function whatIsWrong(text) {
 function unresolved(specifier) {
   const name = specifier.replace(/^node:/, "");
   if (specifier.startsWith("node:") || builtinModules.includes(name)) {
-    return `"${specifier}" is a module of Node's, and those do not exist in the sandbox`;
+    return `"${specifier}" is a module of Node.js, which does not exist in the sandbox`;
   }
-  if (specifier === "bobbin") return '"bobbin" has types alone: write `import type`';
+  if (specifier === "bobbin") return '"bobbin" contains only types: write `import type`';
   if (specifier.startsWith(".")) return `there is no file "${specifier}"`;
   return `the package of "${specifier}" is not installed: run \`npm install\` in the folder of definitions`;
 }

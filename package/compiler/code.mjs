@@ -3,9 +3,8 @@
 //   agents folder → esbuild → { "tools/x.ts": { source, uses } } → the compiler of definitions
 //
 // A file without imports stays unchanged, so that errors name its own lines. Names of browsers and Workers that are not
-// part of the language (`URL`, `fetch`, …) are imported from modules of isolate/web/. The catalog contains those
-// modules
-// that are used.
+// part of the language (`URL`, `fetch`, …) are imported from modules of isolate/web/. The catalog contains the modules that
+// are used.
 
 import { readFileSync } from "node:fs";
 import { extname, join, posix } from "node:path";
@@ -97,8 +96,7 @@ export async function bundleCode(agents, folder, { esbuild, web }) {
 }
 
 /**
- * Returns whether a prompt may let its model's code send requests, which needs the web's modules. This only searches
- * for
+ * Returns whether a prompt may let its model's code send requests, which needs the web's modules. This only searches for
  * the field's name in any file. The compiler of definitions reads the field itself.
  *
  * @param {import("./folder.mjs").Read} folder
@@ -295,7 +293,7 @@ async function webModule(esbuild, web, name) {
     ...READING,
     metafile: true,
     entryPoints: [path(name)],
-    // Beside the other modules, as in the catalog.
+    // Next to the other modules, as in the catalog.
     outfile: path("out.js"),
     minifyWhitespace: true,
     external: others.map(path),

@@ -65,6 +65,6 @@ export function refusal(agents, { findings, strict }) {
   const errors = findings.filter(({ severity }) => severity === "error").length;
   const counted = (/** @type {number} */ count, /** @type {string} */ noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
   const counts = `${counted(errors, "error")}, ${counted(findings.length - errors, "warning")}`;
-  const why = errors === 0 && strict ? ", as warnings count here" : "";
+  const why = errors === 0 && strict ? ", because warnings are errors here" : "";
   return new Complaint([...findings.map((finding) => line(agents, finding)), `${counts}: the definitions were not compiled${why}`].join("\n"));
 }

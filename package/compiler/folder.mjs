@@ -30,7 +30,7 @@ const MODULES = "node_modules";
  */
 export function readDefinitions(agents) {
   if (!statSync(agents, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new Complaint(`There is no folder ${shown(agents)} with definitions.`);
+    throw new Complaint(`The folder of definitions ${shown(agents)} does not exist.`);
   }
   /** @type {Read} */
   const read = { files: {}, unreadable: {}, folders: [], packages: [] };
@@ -63,7 +63,7 @@ function readFolder(agents, folder, read, depth) {
     if (name.startsWith(".") || name === MODULES) continue;
     const path = posix.join(folder, name);
     if (statSync(join(agents, path), { throwIfNoEntry: false })?.isDirectory()) readFolder(agents, path, read, depth + 1);
-    else readFile(agents, path, read, "cannot be read: it is gone, or a link that leads nowhere");
+    else readFile(agents, path, read, "cannot be read: it was removed, or it is a broken link");
   }
 }
 
@@ -71,7 +71,7 @@ function readFolder(agents, folder, read, depth) {
 function readFile(agents, path, read, gone) {
   try {
     const { size } = statSync(join(agents, path));
-    if (size > LONGEST_BYTES) read.unreadable[path] = `cannot be read: ${size} bytes are too many`;
+    if (size > LONGEST_BYTES) read.unreadable[path] = `cannot be read: ${size} bytes exceed the limit`;
     else read.files[path] = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(join(agents, path)));
   } catch (error) {
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error);

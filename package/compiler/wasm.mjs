@@ -51,10 +51,10 @@ function absent(imports) {
   /** @type {Record<string, Record<string, object>>} */
   const all = {};
   for (const { module, name, kind } of imports) {
-    const asked = () => {
-      throw new Error(`The compiler of definitions asked for ${name}.`);
+    const missing = () => {
+      throw new Error(`The compiler of definitions used the missing import ${name}.`);
     };
-    (all[module] ??= {})[name] = kind === "tag" ? new wasm.Tag({ parameters: ["externref"] }) : asked;
+    (all[module] ??= {})[name] = kind === "tag" ? new wasm.Tag({ parameters: ["externref"] }) : missing;
   }
   return all;
 }

@@ -13,8 +13,8 @@ import { Complaint, EXIT } from "./complaint.mjs";
 export function exactly(given, names) {
   if (given.length === names.length) return given;
   const wanted = names.length === 0 ? "no arguments" : names.map((name) => `<${name}>`).join(" ");
-  const quotes = given.length > names.length && names.at(-1) === "text" ? " A text of several words stands in quotes." : "";
-  throw new Complaint(`This command takes ${wanted}, and was given ${given.length}.${quotes}`, EXIT.usage);
+  const quotes = given.length > names.length && names.at(-1) === "text" ? " Put a text of several words in quotes." : "";
+  throw new Complaint(`This command takes ${wanted}, not ${given.length}.${quotes}`, EXIT.usage);
 }
 
 /**
@@ -27,7 +27,7 @@ export function exactly(given, names) {
 export function number(flag, text, { least, most }) {
   const value = Number(text);
   if (/^\d+$/.test(text) && value >= least && value <= most) return value;
-  throw new Complaint(`--${flag} is a whole number from ${least} to ${most}, not “${text}”.`, EXIT.usage);
+  throw new Complaint(`--${flag} needs a whole number from ${least} to ${most}, not “${text}”.`, EXIT.usage);
 }
 
 /** Parses the JSON of a flag or an argument. @param {string} what @param {string} text @returns {any} */
@@ -35,7 +35,7 @@ export function parsed(what, text) {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Complaint(`${what} is no JSON: ${/** @type {Error} */ (error).message}`, EXIT.usage);
+    throw new Complaint(`${what} is not valid JSON: ${/** @type {Error} */ (error).message}`, EXIT.usage);
   }
 }
 
@@ -43,7 +43,7 @@ export function parsed(what, text) {
 export function parsedObject(what, text) {
   const value = parsed(what, text);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  throw new Complaint(`${what} is a JSON object.`, EXIT.usage);
+  throw new Complaint(`${what} must be a JSON object.`, EXIT.usage);
 }
 
 /** The maximum size of a message's text, in bytes. */
@@ -51,14 +51,14 @@ const MOST = 1_000_000;
 
 /** Reads text from the pipe, without its final line break. */
 export async function pipedText() {
-  if (stdin.isTTY) throw new Complaint("`-` reads the text from a pipe, and there is none.", EXIT.usage);
+  if (stdin.isTTY) throw new Complaint("`-` reads the text from a pipe, but standard input is a terminal.", EXIT.usage);
   /** @type {Buffer[]} */
   const chunks = [];
   let bytes = 0;
   for await (const chunk of stdin) {
     chunks.push(chunk);
     bytes += chunk.length;
-    if (bytes > MOST) throw new Complaint(`The text of a message has ${MOST} bytes at most: send a larger one as a file.`);
+    if (bytes > MOST) throw new Complaint(`The text of a message has at most ${MOST} bytes. Send a longer text as a file.`);
   }
   return Buffer.concat(chunks).toString("utf8").replace(/\r?\n$/, "");
 }

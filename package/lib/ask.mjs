@@ -29,8 +29,8 @@ export async function ask(wait, line, say) {
   if (allows.includes("extend")) return budget(line, say);
   if (allows.includes("retry")) return (await line("  [r]etry now, or Enter to wait: "))?.trim() === "r" ? { decision: "retry" } : undefined;
   if (allows.includes("approve")) return approval(wait, line, say);
-  if (allows.length === 0) return void say(dim("  Nobody decides that: it goes on by itself."));
-  say(dim(`  It allows ${allows.join(", ")}: \`bobbin decide ${wait.id} …\``));
+  if (allows.length === 0) return void say(dim("  No decision is needed: the run continues by itself."));
+  say(dim(`  Possible decisions are ${allows.join(", ")}: \`bobbin decide ${wait.id} …\``));
   return undefined;
 }
 
@@ -46,7 +46,7 @@ async function approval({ call, edit }, line, say) {
     if (letter === "s" || letter === "stop") return { decision: "deny", stop: true };
     if (letter === "l" || letter === "later") return undefined;
     if (letter === "n" || letter === "no") {
-      const reason = await line("  why (Enter: no reason): ");
+      const reason = await line("  reason (Enter: none): ");
       return reason === undefined ? undefined : { decision: "deny", ...(reason.trim() && { reason: reason.trim() }) };
     }
     if (changes && (letter === "e" || letter === "edit")) {
@@ -73,12 +73,12 @@ async function question({ choices, freeText }, line, say) {
 async function result({ call }, line, say) {
   if (call) say(dim(indented(harmless(JSON.stringify(call.args, null, 2)))));
   for (;;) {
-    const text = (await line(`  what ${oneLine(call?.tool ?? "it")} came to, as JSON (Enter: later): `))?.trim();
+    const text = (await line(`  result of ${oneLine(call?.tool ?? "the call")} as JSON (Enter: later): `))?.trim();
     if (!text) return undefined;
     try {
       return { decision: "answer", result: JSON.parse(text) };
     } catch {
-      say("  That is no JSON; a text stands in quotes.");
+      say("  That is not JSON. Put a text in quotes.");
     }
   }
 }
@@ -89,7 +89,7 @@ async function result({ call }, line, say) {
  */
 async function form(wait, line, say) {
   const { form: schema } = asked(wait);
-  const letter = (await line("  [f]ill it in, [d]ecline (Enter: later): "))?.trim();
+  const letter = (await line("  [f]ill in the form, [d]ecline (Enter: later): "))?.trim();
   if (letter === "d") return { decision: "deny" };
   if (letter !== "f") return undefined;
   /** @type {[string, any][]} */
@@ -131,9 +131,9 @@ function chosen({ kind, label, choices }, text) {
  */
 async function visit(wait, line, say) {
   const { url } = asked(wait);
-  say(`  It leads to ${oneLine(url ?? "")}`);
+  say(`  Open ${oneLine(url ?? "")}`);
   const signing = !wait.allows.includes("answer");
-  const letter = (await line(signing ? "  Sign in there, and it goes on by itself; or [d]ecline (Enter: later): " : "  [d]one there, [n]o (Enter: later): "))?.trim();
+  const letter = (await line(signing ? "  Sign in there, and the run continues by itself; or [d]ecline (Enter: later): " : "  [d]one there, [n]o (Enter: later): "))?.trim();
   if (letter === (signing ? "d" : "n")) return { decision: "deny" };
   return letter === "d" ? { decision: "answer" } : undefined;
 }
@@ -141,13 +141,13 @@ async function visit(wait, line, say) {
 /** @param {Line} line @param {Say} say @returns {Promise<Decision | undefined>} */
 async function budget(line, say) {
   for (;;) {
-    const text = (await line("  [f]inish, [d]eny, or what to add, such as maxCostUsd=0.5 (Enter: later): "))?.trim();
+    const text = (await line("  [f]inish, [d]eny, or an amount to add, such as maxCostUsd=0.5 (Enter: later): "))?.trim();
     if (!text) return undefined;
     if (text === "f") return { decision: "finish" };
     if (text === "d") return { decision: "deny" };
     const [, limit, amount] = /^(max[A-Za-z]+)\s*=\s*(\d+(?:\.\d+)?)$/.exec(text) ?? [];
     if (limit !== undefined) return { decision: "extend", add: { [limit]: Number(amount) } };
-    say("  That is none of these.");
+    say("  Unknown input.");
   }
 }
 
@@ -159,7 +159,7 @@ function object(text, say) {
   } catch {
     // Reported below.
   }
-  say("  That is no JSON object.");
+  say("  That is not a JSON object.");
   return undefined;
 }
 

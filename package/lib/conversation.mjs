@@ -56,7 +56,7 @@ export class Conversation {
     let asking = Promise.resolve();
     const ask = () => void (asking = asking.then(() => this.#ask(both, () => left.abort())));
     try {
-      const onConnection = (/** @type {boolean} */ open) => open || this.#show("The connection is lost; it is tried again …");
+      const onConnection = (/** @type {boolean} */ open) => open || this.#show("Connection lost. Reconnecting …");
       for await (const frame of framesOf(this.#client, this.threadId, of, { signal: both, onConnection })) {
         if (frame.type === "progress") this.#show(frame.message);
         else if (frame.type === "run_parked" || (frame.type === "wait_opened" && frame.reference !== undefined)) ask();
@@ -64,7 +64,7 @@ export class Conversation {
         else if (frame.type === "run" && frame.run === null) ask();
         else if (frame.type === "wait_closed") this.#questions.get(frame.id)?.abort();
         else if (frame.type === "run_ended") this.#ended(frame);
-        else this.#tell(frame);
+        else this.#render(frame);
       }
     } finally {
       left.abort();
@@ -75,7 +75,7 @@ export class Conversation {
   }
 
   /** @param {Frame} frame */
-  #tell(frame) {
+  #render(frame) {
     if (frame.type === "message_data") {
       if (this.#told.has(frame.message_id)) return;
       this.#told.add(frame.message_id);
@@ -107,7 +107,7 @@ export class Conversation {
       const decided = await this.#decide(wait, open);
       this.#questions.delete(wait.id);
       if (decided || open.aborted) continue;
-      this.line(dim("(left for later: /waits asks again)"));
+      this.line(dim("(left for later; /waits asks again)"));
       return leave();
     }
   }

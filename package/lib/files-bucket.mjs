@@ -29,8 +29,8 @@ export async function wantsFilesBucket({ name }) {
   if (!someoneIsThere()) return false;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    const said = await terminal.question(`Keep large files of threads in a bucket of R2, ${bucketOf(name)}? R2 has to be switched on for the account. Without it they lie in the threads' databases. [y/N] `);
-    return /^y(es)?$/i.test(said.trim());
+    const answer = await terminal.question(`Create the R2 bucket ${bucketOf(name)} for large files of threads? R2 must be enabled for the account. Without a bucket, the threads' databases store them. [y/N] `);
+    return /^y(es)?$/i.test(answer.trim());
   } finally {
     terminal.close();
   }
@@ -57,7 +57,7 @@ export function makeFilesBucket({ name, r2_buckets: others }, path, wrangler) {
   // Code 10004: the bucket exists and belongs to this account.
   if (code !== 0 && !/code: 10004|already exists/i.test(all)) throw new Complaint(`${all.trim()}\nThe bucket ${bucket} was not created, and the Worker was not deployed.`);
   writeWhole(path, bound);
-  console.log(`Large files of threads go to the bucket ${bucket}. ${shown(path)} has its binding.`);
+  console.log(`Large files of threads are stored in the bucket ${bucket}. Its binding is in ${shown(path)}.`);
 }
 
 /** The commented-out property of the template. */

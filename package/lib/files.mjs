@@ -4,7 +4,7 @@ import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } 
 import { dirname, isAbsolute, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Returns a path relative to the working directory if it lies below it, otherwise unchanged. @param {string} path */
+/** Returns a path relative to the working directory if it is below it, otherwise unchanged. @param {string} path */
 export function shown(path) {
   const short = relative(process.cwd(), path);
   return short === "" || short.startsWith("..") || isAbsolute(short) ? path : short;

@@ -33,13 +33,13 @@ export function machine(project) {
   if (project === undefined) return found;
   const wrangler = wranglerOf(project);
   if (wrangler === undefined) {
-    return [...found, { level: "info", what: "wrangler", message: "not installed here", advice: "`npm install --save-dev wrangler` in the project; deploying needs it." }];
+    return [...found, { level: "info", what: "wrangler", message: "not installed here", advice: "Run `npm install --save-dev wrangler` in the project. Deploying needs it." }];
   }
   if (!atLeast(wrangler.split(".").map(Number), OLDEST_WRANGLER)) {
-    return [...found, { level: "error", what: "wrangler", message: wrangler, advice: `\`npm install --save-dev wrangler@latest\`: ${OLDEST_WRANGLER.join(".")} or newer is needed.` }];
+    return [...found, { level: "error", what: "wrangler", message: wrangler, advice: `Run \`npm install --save-dev wrangler@latest\`. Bobbin needs ${OLDEST_WRANGLER.join(".")} or newer.` }];
   }
   if (!atLeast(node, WRANGLER_NODE)) {
-    return [...found, { level: "warning", what: "wrangler", message: `${wrangler} on Node ${versions.node}`, advice: `Current versions of wrangler need Node ${WRANGLER_NODE.join(".")}: install it from https://nodejs.org.` }];
+    return [...found, { level: "warning", what: "wrangler", message: `${wrangler} on Node ${versions.node}`, advice: `Current versions of wrangler need Node ${WRANGLER_NODE.join(".")}. Install it from https://nodejs.org.` }];
   }
   return [...found, { level: "ok", what: "wrangler", message: wrangler }];
 }
@@ -67,16 +67,16 @@ function atLeast([major = 0, minor = 0], [least = 0, then = 0]) {
 export async function server({ url, from, client, keyed, health }) {
   const found = /** @type {Finding[]} */ ([{ level: "ok", what: "server", message: `${url} (${from}), version ${oneLine(health.version)}, ${health.agents} agents` }]);
   if (health.version !== VERSION) {
-    found.push({ level: "warning", what: "version", message: `This is bobbin ${VERSION}, the server ${oneLine(health.version)}.`, advice: "Commands and server of one version know the same: update the older one." });
+    found.push({ level: "warning", what: "version", message: `This is bobbin ${VERSION}, the server ${oneLine(health.version)}.`, advice: "Update the older one, so that both have the same version." });
   }
   if ((health.warnings ?? 0) > 0) {
-    found.push({ level: "warning", what: "definitions", message: `${health.warnings} ${health.warnings === 1 ? "warning" : "warnings"} when they were compiled`, advice: "`bobbin check` in their project says which." });
+    found.push({ level: "warning", what: "definitions", message: `${health.warnings} ${health.warnings === 1 ? "warning" : "warnings"} during compilation`, advice: "Run `bobbin check` in their project to see them." });
   }
   const before = Date.now();
   const { response } = await client.GET("/healthz");
   const skew = skewOf(response.headers.get("date"), (before + Date.now()) / 2);
   if (Math.abs(skew) > SKEW_S) {
-    found.push({ level: "warning", what: "clock", message: `This machine's is ${Math.abs(skew)} s ${skew > 0 ? "ahead of" : "behind"} the server's.`, advice: "Set this machine's clock: tokens and schedules go by the time." });
+    found.push({ level: "warning", what: "clock", message: `This machine's clock is ${Math.abs(skew)} s ${skew > 0 ? "ahead of" : "behind"} the server's.`, advice: "Set this machine's clock. Tokens and schedules depend on it." });
   }
   found.push(await scope(client, keyed), await surfaces(client));
   return found;
@@ -93,12 +93,12 @@ function skewOf(date, now) {
 async function scope(client, keyed) {
   const what = "key";
   const refusal = await refusalOf(() => client.GET("/api/envs/instance"));
-  if (refusal === undefined) return { level: "ok", what, message: keyed ? "an administrator's" : "none is needed" };
+  if (refusal === undefined) return { level: "ok", what, message: keyed ? "an administrator's" : "not required" };
   if (refusal.code === "forbidden") return { level: "ok", what, message: "an owner's, or a thread's" };
   if (refusal.code === "unauthenticated") {
     return keyed
-      ? { level: "error", what, message: "The server does not know it.", advice: "BOBBIN_KEY, or the variable of --key-env, must be one of the deployment's BOBBIN_API_KEYS." }
-      : { level: "error", what, message: "The server wants one.", advice: "Put it into BOBBIN_KEY." };
+      ? { level: "error", what, message: "The server does not know this key.", advice: "BOBBIN_KEY, or the variable of --key-env, must be one of the deployment's BOBBIN_API_KEYS." }
+      : { level: "error", what, message: "The server requires a key.", advice: "Put the key into BOBBIN_KEY." };
   }
   return { level: "info", what, message: oneLine(refusal.message) };
 }
@@ -120,7 +120,7 @@ async function surfaces(client) {
     const refusal = await refusalOf(() => probe(client));
     if (refusal === undefined || !["not_found", "http_404", "unauthenticated"].includes(refusal.code)) on.push(name);
   }
-  return { level: "info", what: "surfaces", message: on.join(", ") || "none for this key", advice: "BOBBIN_SURFACES of the deployment names them." };
+  return { level: "info", what: "surfaces", message: on.join(", ") || "none for this key", advice: "The deployment's variable BOBBIN_SURFACES selects them." };
 }
 
 /** Returns the error of the request, if the server rejects it. @param {() => Promise<unknown>} ask */
@@ -148,19 +148,19 @@ export async function agents(client) {
     for (const variable of explained?.variables ?? []) {
       if (!variable.required || variable.set) continue;
       const message = `“${oneLine(variable.name)}” of the agent “${oneLine(name)}” has no value.`;
-      found.set(message, { level: "warning", what: "variable.missing", message, advice: "Give it to the deployment, to the account, or to each thread (`env`)." });
+      found.set(message, { level: "warning", what: "variable.missing", message, advice: "Set it for the deployment, the owner, or each thread (`env`)." });
     }
   }
-  return found.size > 0 ? [...found.values()] : [{ level: "ok", what: "agents", message: `${data?.agents.length ?? 0}, which lack nothing` }];
+  return found.size > 0 ? [...found.values()] : [{ level: "ok", what: "agents", message: `${data?.agents.length ?? 0}, nothing is missing` }];
 }
 
 /** @param {string} code @param {string} message */
 function advice(code, message) {
   const [, variable] = /([A-Z][A-Z0-9_]+) is not set/.exec(message) ?? [];
   if (code === "model.unusable" && variable !== undefined) {
-    return `Put ${variable}=… into .dev.vars on this machine, or give it to the deployment: \`npx wrangler secret put ${variable}\`.`;
+    return `Put ${variable}=… into .dev.vars on this machine, or set it for the deployment: \`npx wrangler secret put ${variable}\`.`;
   }
-  return code === "tool.missing" ? "This deployment has no such native function: build it with the crate that registers it." : "Correct the definition, or what it needs.";
+  return code === "tool.missing" ? "This deployment does not have this native function. Build it with the crate that registers the function." : "Correct the definition, or provide what it needs.";
 }
 
 /**
@@ -181,8 +181,8 @@ export function retired(project, today) {
     const entry = fits.sort((a, b) => b.id.length - a.id.length)[0];
     if (entry?.ends === undefined) return [];
     const days = Math.ceil((Date.parse(entry.ends) - today.getTime()) / 86_400_000);
-    const when = days <= 0 ? `has ended on ${entry.ends}` : `ends on ${entry.ends}, in ${days} days`;
-    const instead = entry.replacedBy === undefined ? "Take another one." : `Its provider names ${entry.replacedBy} instead.`;
+    const when = days <= 0 ? `ended on ${entry.ends}` : `ends on ${entry.ends}, in ${days} days`;
+    const instead = entry.replacedBy === undefined ? "Choose another model." : `Its provider recommends ${entry.replacedBy}.`;
     /** @type {Finding["level"]} */
     const level = days <= 0 ? "error" : "warning";
     return [{ level, what: "model.retired", message: `agents/models/${name}: ${oneLine(model?.id ?? "")} ${when}.`, advice: instead }];

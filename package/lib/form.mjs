@@ -52,14 +52,14 @@ function choicesOf({ enum: values, enumNames, oneOf, anyOf }) {
  */
 export function valueOf({ label, kind, required, schema }, entered) {
   const missing = entered === undefined || entered === "" || (Array.isArray(entered) && entered.length === 0);
-  if (missing && required && kind !== "boolean") throw new Error(`“${label}” is needed.`);
+  if (missing && required && kind !== "boolean") throw new Error(`“${label}” is required.`);
   if (missing) return undefined;
   if (kind === "boolean") return entered === true || entered === "true";
   if (kind === "number" || kind === "integer") return numberOf(label, kind, schema, entered);
   if (kind === "text" && typeof entered === "string") {
     const length = [...entered].length;
-    if (length < (schema.minLength ?? 0)) throw new Error(`“${label}” has ${schema.minLength} characters at least.`);
-    if (length > (schema.maxLength ?? Infinity)) throw new Error(`“${label}” has ${schema.maxLength} characters at most.`);
+    if (length < (schema.minLength ?? 0)) throw new Error(`“${label}” needs at least ${schema.minLength} characters.`);
+    if (length > (schema.maxLength ?? Infinity)) throw new Error(`“${label}” has at most ${schema.maxLength} characters.`);
   }
   return entered;
 }
@@ -67,9 +67,9 @@ export function valueOf({ label, kind, required, schema }, entered) {
 /** @param {string} label @param {string} kind @param {any} schema @param {unknown} entered */
 function numberOf(label, kind, { minimum, maximum }, entered) {
   const value = Number(entered);
-  if (!Number.isFinite(value) || (kind === "integer" && !Number.isInteger(value))) throw new Error(`“${label}” is a ${kind === "integer" ? "whole " : ""}number.`);
-  if (value < (minimum ?? -Infinity)) throw new Error(`“${label}” is ${minimum} at least.`);
-  if (value > (maximum ?? Infinity)) throw new Error(`“${label}” is ${maximum} at most.`);
+  if (!Number.isFinite(value) || (kind === "integer" && !Number.isInteger(value))) throw new Error(`“${label}” must be a ${kind === "integer" ? "whole " : ""}number.`);
+  if (value < (minimum ?? -Infinity)) throw new Error(`“${label}” must be at least ${minimum}.`);
+  if (value > (maximum ?? Infinity)) throw new Error(`“${label}” must be at most ${maximum}.`);
   return value;
 }
 

@@ -42,7 +42,7 @@ export const print = (text) => void stdout.write(`${text}\n`);
 /** Prints a result for programs. @param {unknown} value */
 export const printJson = (value) => print(json(value, 2));
 
-/** Prints a note to stderr, beside the result. @param {string} text */
+/** Prints a note to stderr. The result goes to stdout. @param {string} text */
 export const note = (text) => void process.stderr.write(`${text}\n`);
 
 /**

@@ -22,5 +22,5 @@ export function buildPage(root) {
   const page = pageOf(root);
   if (page === undefined) return;
   const { status, error } = spawnSync(process.execPath, [page.program], { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
-  if (error || status !== 0) throw new Complaint(`The page was not built: \`node ${shown(page.program)}\` failed.`);
+  if (error || status !== 0) throw new Complaint(`The page could not be built: \`node ${shown(page.program)}\` failed.`);
 }

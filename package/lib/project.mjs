@@ -46,12 +46,12 @@ export function projectRoot(from = process.cwd()) {
 export function openProject(from) {
   const root = projectRoot(from);
   if (root === undefined) {
-    throw new Complaint(`There is no project here: a folder with ${WORKER} and agents/. \`bobbin init my-agent\` makes one.`, EXIT.usage);
+    throw new Complaint(`There is no project here. A project is a folder with ${WORKER} and agents/. \`bobbin init my-agent\` creates one.`, EXIT.usage);
   }
   const config = readConfig(join(root, WORKER));
   const isolate = readConfig(join(root, ISOLATE));
   if (!config) throw new Complaint(`${shown(join(root, WORKER))} is missing.`, EXIT.usage);
-  if (!isolate) throw new Complaint(`${shown(join(root, ISOLATE))} is missing: it is the Worker in which code runs. \`bobbin init\` in an empty folder shows one.`, EXIT.usage);
+  if (!isolate) throw new Complaint(`${shown(join(root, ISOLATE))} is missing. It configures the Worker that runs code. \`bobbin init\` in an empty folder creates an example.`, EXIT.usage);
   return { root, agents: join(root, "agents"), catalog: join(root, ".bobbin/catalog.json"), config, isolate };
 }
 

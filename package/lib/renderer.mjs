@@ -86,7 +86,7 @@ export class Renderer {
 
   /** @param {string} id */
   #lost(id) {
-    if (this.#open?.id === id) this.line(dim("(that attempt was lost; anew:)"));
+    if (this.#open?.id === id) this.line(dim("(the attempt was lost; the reply begins again)"));
   }
 }
 
@@ -95,7 +95,7 @@ function callsOf({ tool_calls }) {
   try {
     return JSON.parse(tool_calls ?? "[]").map((/** @type {any} */ { function: { name, arguments: args } }) => [String(name), String(args)]);
   } catch {
-    return [["(calls that cannot be read)", ""]];
+    return [["(unreadable calls)", ""]];
   }
 }
 

@@ -16,12 +16,12 @@ const here = fileURLToPath(new URL("..", import.meta.url));
  */
 export function builtFile(name) {
   const path = [here, fileURLToPath(new URL("../../dist-package/bobbin", import.meta.url))].map((folder) => join(folder, name)).find(existsSync);
-  if (path === undefined) throw new Complaint(`The package is not complete: ${name} is missing. In Bobbin's repository \`npm run package\` makes it.`, EXIT.usage);
+  if (path === undefined) throw new Complaint(`The package is incomplete: ${name} is missing. In Bobbin's repository, run \`npm run package\`.`, EXIT.usage);
   return path;
 }
 
 /**
- * Resolves a dependency of wrangler. A project thus develops and bundles with the versions that deploy it.
+ * Resolves a dependency of wrangler, so that a project develops and bundles with the versions that deploy it.
  *
  * @param {string} root   the project's folder
  * @param {string} name
@@ -35,7 +35,7 @@ function ofWrangler(root, name) {
       // Try the other location.
     }
   }
-  throw new Complaint(`wrangler is not installed here, and ${name} comes with it: run \`npm install\`, or \`npm install --save-dev wrangler\`.`, EXIT.usage);
+  throw new Complaint(`${name} is missing, because wrangler is not installed here. Run \`npm install\` or \`npm install --save-dev wrangler\`.`, EXIT.usage);
 }
 
 /** @param {string} root @returns {Promise<typeof import("esbuild")>} */

@@ -55,7 +55,7 @@ export async function outcomeOf(client, threadId, message) {
       if (run !== undefined) return summary(client, threadId, run);
     }
   }
-  throw new Error("the feed of a run ended without saying how the run did");
+  throw new Error("the feed of a run ended without its outcome");
 }
 
 /** Returns the open waits of a thread and its subagents that a person can decide. @param {Client} client @param {string} threadId */

@@ -26,11 +26,11 @@ export function buildCrate(root) {
   const checkout = resolve(root, bobbin?.checkout ?? "");
   if (bobbin?.checkout === undefined || !isCheckout(checkout)) {
     throw new Complaint(
-      `${shown(join(root, "rust"))} is compiled by Bobbin's repository, and ${shown(join(root, "package.json"))} does not say where that is: ` +
-        'clone it, and name its folder in "bobbin": { "checkout": "…" }.',
+      `${shown(join(root, "rust"))} needs Bobbin's repository, and ${shown(join(root, "package.json"))} does not name its folder. ` +
+        'Clone the repository, and name its folder in "bobbin": { "checkout": "…" }.',
       EXIT.usage,
     );
   }
   const { status, error } = spawnSync(process.execPath, [script(checkout), join(root, "rust"), join(root, BUILT)], { stdio: "inherit" });
-  if (error || status !== 0) throw new Complaint(`${shown(join(root, "rust"))} was not compiled.`, EXIT.failed);
+  if (error || status !== 0) throw new Complaint(`${shown(join(root, "rust"))} could not be compiled.`, EXIT.failed);
 }

@@ -13,12 +13,15 @@ export const TARGET_OPTIONS = {
   json: { type: "boolean", default: false },
 };
 
-export const TARGET_HELP = `  --url URL            the server; BOBBIN_URL unless given, else the one that runs for this folder, else ${"http://127.0.0.1:8787"}
-  --key-env NAME       the variable with the key; BOBBIN_KEY unless given
-  --json               the result as JSON`;
-
 /** The default address of a development server. */
 const USUAL = "http://127.0.0.1:8787";
+
+export const TARGET_HELP = `  --url URL            the server (default: BOBBIN_URL, then this project's development server, then ${USUAL})
+  --key-env NAME       the variable that contains the key (default BOBBIN_KEY)
+  --json               prints the result as JSON`;
+
+/** The source of that address, for messages. */
+const DEFAULT = "the default address";
 /** How long to wait for the server's first response. */
 const PATIENCE_MS = 10_000;
 
@@ -53,7 +56,7 @@ export async function reach(values) {
   const { url, from } = address(values);
   const key = keyOf(values);
   if (key !== undefined && url.startsWith("http:") && !isLocal(url)) {
-    note(`The key goes to ${url} without encryption: https:// would have it.`);
+    note(`The key is sent to ${url} without encryption. Use https://.`);
   }
   const client = createClient({ url, ...(key !== undefined && { token: key }) });
   try {
@@ -72,7 +75,7 @@ function address(values) {
   const found = findDevServer(".");
   // Accept only a local address, so that a dev.json from an untrusted folder cannot send the key to another host.
   if (found?.runs && isLocal(found.url)) return { url: checked(found.url, "dev.json"), from: `the server of ${found.project}` };
-  return { url: USUAL, from: found === undefined ? "the usual address" : `the usual address, for the server of ${found.project} has ended` };
+  return { url: USUAL, from: found === undefined ? DEFAULT : `${DEFAULT}, because the server of ${found.project} has ended` };
 }
 
 /** @param {string} text @param {string} source */
@@ -85,10 +88,10 @@ function checked(text, source) {
     // Reported below, together with URLs of other schemes.
   }
   if (url?.username || url?.password) {
-    throw new Complaint(`${source} holds a user or password, which others could see: the key belongs in BOBBIN_KEY.`, EXIT.usage);
+    throw new Complaint(`${source} contains a user or password, which others could see. Put the key into BOBBIN_KEY.`, EXIT.usage);
   }
   if (url === undefined || !["http:", "https:"].includes(url.protocol)) {
-    throw new Complaint(`${source} is an address such as https://bobbin.example.com, not “${harmless(text)}”.`, EXIT.usage);
+    throw new Complaint(`${source} must be an address such as https://bobbin.example.com, not “${harmless(text)}”.`, EXIT.usage);
   }
   return (url.origin + url.pathname).replace(/\/+$/, "");
 }
@@ -103,27 +106,27 @@ export function keyOf(values) {
   if (!key && values["key-env"] !== undefined) throw new Complaint(`The variable ${harmless(name)} of --key-env is not set.`, EXIT.usage);
   if (!key) return undefined;
   // An HTTP error about an invalid header would show the key.
-  if (!/^[\x21-\x7e]+$/.test(key)) throw new Complaint(`What ${harmless(name)} holds is no key: keys are visible ASCII characters.`, EXIT.usage);
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new Complaint(`The value of ${harmless(name)} is not a key. Keys consist of visible ASCII characters.`, EXIT.usage);
   return key;
 }
 
 /** @param {string} url @param {string} from @param {unknown} error */
 function silent(url, from, error) {
-  const what = error instanceof BobbinError && error.status > 0 ? `answers ${error.status}` : "does not answer";
+  const what = error instanceof BobbinError && error.status > 0 ? `responds with ${error.status}` : "does not respond";
   const advice =
-    from.startsWith("the usual address")
-      ? "Start one with `bobbin dev` (in Bobbin's own checkout `npm start`), or name another with --url or BOBBIN_URL."
-      : "Is the address right, and does the server run?";
-  return `There is no Bobbin at ${url} (${from}): it ${what === "does not answer" || error instanceof BobbinError ? what : "is something else"}. ${advice}`;
+    from.startsWith(DEFAULT)
+      ? "Start one with `bobbin dev` (in Bobbin's checkout `npm start`), or name another with --url or BOBBIN_URL."
+      : "Check the address, and whether the server is running.";
+  return `There is no Bobbin at ${url} (${from}): it ${what === "does not respond" || error instanceof BobbinError ? what : "is another program"}. ${advice}`;
 }
 
 /** @param {BobbinError} error @param {Target} target */
 export function refused(error, target) {
-  if (error.status === 0) return new Complaint(`${target.url} does not answer any more.`);
+  if (error.status === 0) return new Complaint(`${target.url} no longer responds.`);
   const hint = error.code === "unauthenticated" ? keyHint(target) : error.hint;
   return new Complaint(harmless(`${error.message}${hint === undefined ? "" : ` ${hint}`} (${error.code})`));
 }
 
 /** @param {Target} target */
 const keyHint = ({ keyed }) =>
-  keyed ? "The key is none of this server: BOBBIN_KEY, or the variable that --key-env names, has it." : "Put a key into BOBBIN_KEY, or name a variable that has one with --key-env.";
+  keyed ? "The server does not know this key, which comes from BOBBIN_KEY or the variable of --key-env." : "Put a key into BOBBIN_KEY, or name its variable with --key-env.";

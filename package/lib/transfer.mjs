@@ -45,9 +45,9 @@ export async function* linesOf(path) {
     }
     parts.push(chunk.subarray(from));
     bytes += chunk.length - from;
-    if (bytes > LONGEST) throw new Complaint(`${harmless(path)}: line ${number + 1} is longer than anything that a thread holds.`);
+    if (bytes > LONGEST) throw new Complaint(`${harmless(path)}: line ${number + 1} is longer than any entry of a thread.`);
   }
-  if (bytes > 0) throw new Complaint(`${harmless(path)} breaks off in line ${number + 1}: export the thread again.`);
+  if (bytes > 0) throw new Complaint(`${harmless(path)} breaks off in line ${number + 1}. Export the thread again.`);
 }
 
 /** @param {string} path @param {string} text @param {number} number @returns {Line} */
@@ -58,7 +58,7 @@ function parsed(path, text, number) {
   } catch {
     // Reported below.
   }
-  throw new Complaint(`${harmless(path)} is no export of a thread: line ${number} is no such line.`);
+  throw new Complaint(`${harmless(path)} is not an export of a thread: line ${number} is invalid.`);
 }
 
 /** Leaves out an unfinished step: a reply whose calls have no results yet, and everything after it. */

@@ -46,7 +46,7 @@ export class Uploading {
   /** Completes the file after its last piece. */
   async end() {
     const { path, size } = this.#file;
-    if (this.#bytes !== size) throw new Complaint(`Of ${json(path)} the file has ${this.#bytes} bytes, not ${size}: export the thread again.`);
+    if (this.#bytes !== size) throw new Complaint(`The file contains ${this.#bytes} bytes of ${json(path)}, not ${size}. Export the thread again.`);
     if (this.#upload !== undefined) {
       if (this.#held.length > 0) await this.#send(this.#upload, this.#held.length);
       const params = { path: { threadId: this.#threadId, uploadId: this.#upload.id } };
@@ -62,7 +62,7 @@ export class Uploading {
     const { path, size } = this.#file;
     const params = { path: { threadId: this.#threadId } };
     const { data } = await retry(() => this.#client.POST("/api/threads/{threadId}/uploads", { params, body: { path, size, ...facts(this.#file) } }));
-    if (data === undefined) throw new Error("an upload without an answer");
+    if (data === undefined) throw new Error("no response for an upload");
     return { id: data.uploadId, chunk: data.chunkSize, next: 0 };
   }
 

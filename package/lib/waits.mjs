@@ -50,7 +50,7 @@ export async function findWait(client, id, { thread, user }) {
       if (wait !== undefined) return wait;
     }
   }
-  throw new Complaint(`Nothing of the id “${harmless(id)}” waits here. \`bobbin approvals\` lists what does; of an owner's thread, name the owner with --user or the thread with --thread.`);
+  throw new Complaint(`There is no open wait “${harmless(id)}” here. \`bobbin approvals\` lists the open ones. If the thread has an owner, name the owner with --user or the thread with --thread.`);
 }
 
 /** @param {unknown} error */

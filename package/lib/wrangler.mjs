@@ -23,8 +23,8 @@ export function wranglerIn(root) {
   const wanted = /(\d+)\.(\d+)/.exec(node ?? OLDEST_NODE) ?? [];
   if (!isAtLeast(process.versions.node, Number(wanted[1]), Number(wanted[2]))) {
     throw new Complaint(
-      `wrangler needs Node ${wanted[1]}.${wanted[2]} or newer, and this is ${process.versions.node}: deploy with a newer one, such as \`npx --package node@22 bobbin deploy\`. ` +
-        "`bobbin dev` and `bobbin serve` go on working with this one.",
+      `wrangler needs Node ${wanted[1]}.${wanted[2]} or newer, and this is ${process.versions.node}. Deploy with a newer one, such as \`npx --package node@22 bobbin deploy\`. ` +
+        "`bobbin dev` and `bobbin serve` work with this one.",
       EXIT.usage,
     );
   }
@@ -32,7 +32,7 @@ export function wranglerIn(root) {
   const run = (/** @type {string[]} */ args, /** @type {import("node:child_process").SpawnSyncOptions} */ options) => {
     const env = { ...process.env, WRANGLER_SEND_METRICS: "false", ...options.env };
     const ended = spawnSync(process.execPath, ["--no-warnings", program, ...args], { cwd: root, ...options, env });
-    if (ended.error) throw new Complaint(`wrangler cannot be run: ${ended.error.message}`);
+    if (ended.error) throw new Complaint(`wrangler cannot be started: ${ended.error.message}`);
     return ended;
   };
   return {
@@ -78,7 +78,7 @@ export function secretsOf(wrangler, config) {
   if (code === 0) return JSON.parse(out.slice(out.indexOf("["))).map((/** @type {{ name: string }} */ { name }) => name);
   // Code 10007: the Worker does not exist on this account. No other error may count as a Worker without secrets.
   if (/code: 10007|"[^"]*" (?:not found|does not exist)/i.test(all)) return undefined;
-  throw new Complaint(`${all.trim()}\nIt is not known which secrets the Worker has, so it was not deployed.`);
+  throw new Complaint(`${all.trim()}\nBobbin cannot list the Worker's secrets, so it did not deploy the Worker.`);
 }
 
 /** Returns the address of a deployment from wrangler's output file. @param {string} path @returns {string | undefined} */

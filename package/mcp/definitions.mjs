@@ -41,22 +41,22 @@ export function readDefinition(agents, name) {
   const path = join(agents, "mcp", `${name}.json`);
   const wrong = (/** @type {string} */ what) => new Complaint(`${shown(path)}: ${what}`);
   const text = readIfThere(path);
-  if (text === undefined) throw wrong("there is no such file.");
+  if (text === undefined) throw wrong("the file does not exist.");
   /** @type {any} */
   let json;
   try {
     json = JSON.parse(text.replace(/^\uFEFF/, ""));
   } catch (error) {
-    throw wrong(`it is no JSON: ${/** @type {Error} */ (error).message}`);
+    throw wrong(`it is not valid JSON: ${/** @type {Error} */ (error).message}`);
   }
   const { url, headers = {}, protocol = "auto", list = "pinned", tools = {}, timeoutMs } = isObject(json) ? json : /** @type {any} */ ({});
   if (typeof url !== "string") throw wrong("`url` is missing.");
-  if (!isObject(headers) || !Object.values(headers).every((value) => typeof value === "string")) throw wrong("`headers` is an object of texts.");
-  if (!["auto", "2025-11-25", "2026-07-28"].includes(protocol)) throw wrong("`protocol` is `auto`, `2025-11-25` or `2026-07-28`.");
-  if (!["pinned", "live"].includes(list)) throw wrong("`list` is `pinned` or `live`.");
-  if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0)) throw wrong("`timeoutMs` is a number of milliseconds.");
+  if (!isObject(headers) || !Object.values(headers).every((value) => typeof value === "string")) throw wrong("`headers` must be an object of strings.");
+  if (!["auto", "2025-11-25", "2026-07-28"].includes(protocol)) throw wrong("`protocol` must be `auto`, `2025-11-25` or `2026-07-28`.");
+  if (!["pinned", "live"].includes(list)) throw wrong("`list` must be `pinned` or `live`.");
+  if (timeoutMs !== undefined && !(Number.isInteger(timeoutMs) && timeoutMs > 0)) throw wrong("`timeoutMs` must be a number of milliseconds.");
   const { allow, block = [] } = isObject(tools) ? tools : /** @type {any} */ ({ block: null });
-  if (!(allow === undefined || isNames(allow)) || !isNames(block)) throw wrong("`tools` has lists of names, `allow` or `block`.");
+  if (!(allow === undefined || isNames(allow)) || !isNames(block)) throw wrong("`tools` must have lists of names, `allow` or `block`.");
   return { name, file: shown(path), pinned: join(agents, "mcp", `${name}${TOOLS}`), url, headers, protocol, list, allow, block, timeoutMs };
 }
 
@@ -85,7 +85,7 @@ export function addressOf(definition, given, bearer) {
     let [filled, rest] = ["", template];
     for (let open = rest.indexOf("{{"); open >= 0; open = rest.indexOf("{{")) {
       const [piece = "", name] = /^\{\{\s*env\s+([A-Za-z_][A-Za-z0-9_]*)\s*\}\}/.exec(rest.slice(open)) ?? [];
-      if (name === undefined) throw new Complaint(`${definition.file}: \`{{\` begins \`{{env NAME}}\`, and nothing else.`);
+      if (name === undefined) throw new Complaint(`${definition.file}: \`{{\` is only allowed in \`{{env NAME}}\`.`);
       const value = given[name];
       if (value === undefined || value.trim() === "") throw new Complaint(`${definition.file}: ${name} is not set. Put ${name}=… into .dev.vars, or into the environment.`);
       values.set(name, value);
@@ -99,8 +99,8 @@ export function addressOf(definition, given, bearer) {
   const templates = { ...definition.headers, ...(bearer !== undefined && { authorization: `Bearer {{env ${bearer}}}` }) };
   const headers = Object.fromEntries(Object.entries(templates).map(([name, value]) => [name.toLowerCase(), fill(value, (filled) => filled)]));
   for (const [name, value] of Object.entries(headers)) {
-    if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name) || /[^\t\x20-\x7e]/.test(value)) throw new Complaint(`${definition.file}: the header \`${name}\` cannot be sent: names are words, values have no line breaks and only letters of ASCII.`);
-    if (OURS.test(name)) throw new Complaint(`${definition.file}: the header \`${name}\` belongs to the protocol.`);
+    if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name) || /[^\t\x20-\x7e]/.test(value)) throw new Complaint(`${definition.file}: the header \`${name}\` cannot be sent. A name is one word, and a value has only ASCII characters and no line breaks.`);
+    if (OURS.test(name)) throw new Complaint(`${definition.file}: the header \`${name}\` is reserved for the protocol.`);
   }
   return { url: checked(definition, address), headers, values };
 }
@@ -110,11 +110,11 @@ const OURS = /^(?:mcp-.*|accept|content-type|content-length|host|connection|tran
 
 /** @param {Definition} definition @param {string} address */
 function checked({ file }, address) {
-  if (!URL.canParse(address)) throw new Complaint(`${file}: \`url\` is no address.`);
+  if (!URL.canParse(address)) throw new Complaint(`${file}: \`url\` is not a valid address.`);
   const url = new URL(address);
-  if (url.username !== "" || url.password !== "") throw new Complaint(`${file}: \`url\` has a password in it. Put it into a header.`);
+  if (url.username !== "" || url.password !== "") throw new Complaint(`${file}: \`url\` contains a password. Put it into a header.`);
   if (url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url))) return url;
-  throw new Complaint(`${file}: \`url\` begins with https://. Only servers on this machine may be asked without encryption.`);
+  throw new Complaint(`${file}: \`url\` must begin with https://. Only servers on this machine may be used without encryption.`);
 }
 
 /** @param {URL} url */

@@ -68,7 +68,7 @@ export class HttpClient {
   /** @param {object} message @param {Record<string, string>} headers @param {number | undefined} id @returns {Promise<Answer>} */
   async #post(message, headers, id) {
     const ms = Math.min(this.definition.timeoutMs ?? ANSWER_MS, ANSWER_MS, this.until - Date.now());
-    if (ms <= 0) throw this.complaint(`it has not said all within ${MOST_MS / 1000} s.`);
+    if (ms <= 0) throw this.complaint(`the whole check took more than ${MOST_MS / 1000} s.`);
     const ended = new AbortController();
     const timer = sleep(ms, undefined, { signal: ended.signal, ref: false }).then(() => ended.abort(new Error("late")), () => {});
     try {
@@ -76,7 +76,7 @@ export class HttpClient {
       return await this.#read(response, id);
     } catch (error) {
       if (error instanceof Complaint) throw error;
-      if (ended.signal.aborted) throw this.complaint(`it has not answered all within ${ms / 1000} s.`);
+      if (ended.signal.aborted) throw this.complaint(`the response was not complete within ${ms / 1000} s.`);
       const { cause, message: said } = /** @type {Error & { cause?: { code?: string, message?: string } }} */ (error);
       throw this.complaint(`it cannot be reached: ${cause?.code ?? cause?.message ?? said}.`);
     } finally {
@@ -102,8 +102,8 @@ export class HttpClient {
     await response.body?.cancel();
     const to = response.headers.get("location") ?? "";
     const next = URL.canParse(to, url.href) ? new URL(to, url) : undefined;
-    if (next === undefined) throw this.complaint(`it answers ${response.status} without an address.`);
-    throw this.complaint(`it leads to ${next.origin === url.origin ? next.pathname : next.origin}, and redirects are not followed. If that is the right server, put its address into \`url\`.`);
+    if (next === undefined) throw this.complaint(`it redirects (${response.status}) without an address.`);
+    throw this.complaint(`it redirects to ${next.origin === url.origin ? next.pathname : next.origin}. Bobbin follows no redirects. If that is the right server, put its address into \`url\`.`);
   }
 
   /** @param {Response} response @param {number | undefined} id @returns {Promise<Answer>} */
@@ -120,7 +120,7 @@ export class HttpClient {
         const message = parsed(data);
         if (isAnswer(message, id)) return { status, headers, message, text: "" };
       }
-      throw this.complaint("its stream ended without an answer.");
+      throw this.complaint("its stream ended without a response.");
     }
     /** @type {Uint8Array[]} */
     const all = [];
@@ -140,7 +140,7 @@ export class HttpClient {
       for (let read = await reader?.read(); read !== undefined && !read.done; read = await reader?.read()) {
         left -= read.value.length;
         this.left -= read.value.length;
-        if (left < 0) throw this.complaint(`its answer is too large: ${ANSWER_BYTES / 1024 / 1024} MB are read at most, ${MOST_BYTES / 1024 / 1024} MB in all.`);
+        if (left < 0) throw this.complaint(`its response is too large. The limits are ${ANSWER_BYTES / 1024 / 1024} MB for one response and ${MOST_BYTES / 1024 / 1024} MB for all.`);
         yield read.value;
       }
     } finally {

@@ -39,7 +39,7 @@ export async function listed(client) {
   const session = await open(client);
   try {
     const list = (await pages(client, session)) ?? (await pages(client, session));
-    if (list === undefined) throw client.complaint("its list changed while it was read, twice.");
+    if (list === undefined) throw client.complaint("its list changed twice during reading.");
     return { protocol: session.era, server: session.server, ...list };
   } finally {
     await session.leave();
@@ -62,9 +62,9 @@ async function open(client) {
     speaks.includes(MODERN) ||
     (speaks.length === 0 && (isObject(message?.result) || MODERN_ERRORS.includes(message?.error?.code) || (status === 404 && message?.error?.code === NO_METHOD)));
   if (isModern) return modern(client, answer);
-  if (protocol === "2026-07-28") throw refused(client, answer, "it does not speak 2026-07-28");
+  if (protocol === "2026-07-28") throw refused(client, answer, "it does not support 2026-07-28");
   // These rejections have the same meaning in every protocol version.
-  if (status === 401 || status === 403 || status >= 500 || status === 429) throw refused(client, answer, "it refuses to be asked");
+  if (status === 401 || status === 403 || status >= 500 || status === 429) throw refused(client, answer, "it refuses the request");
   return legacy(client);
 }
 
@@ -72,7 +72,7 @@ async function open(client) {
 function modern(client, discovered) {
   const { error, result } = discovered.message ?? {};
   // A server may lack this method and have all others.
-  if (error !== undefined && error.code !== NO_METHOD) throw refused(client, discovered, "it refuses to be asked");
+  if (error !== undefined && error.code !== NO_METHOD) throw refused(client, discovered, "it refuses the request");
   return {
     era: MODERN,
     server: named(result?._meta?.["io.modelcontextprotocol/serverInfo"]),
@@ -98,14 +98,14 @@ const modernHeaders = (method) => ({ "mcp-protocol-version": MODERN, "mcp-method
 async function legacy(client) {
   const answer = await client.request("initialize", { protocolVersion: LEGACY[0], capabilities: {}, clientInfo: CLIENT }, {});
   const { result } = answer.message ?? {};
-  if (!answer.headers || !isObject(result)) throw refused(client, answer, "it speaks neither 2026-07-28 nor 2025-11-25");
+  if (!answer.headers || !isObject(result)) throw refused(client, answer, "it supports neither 2026-07-28 nor 2025-11-25");
   const version = result["protocolVersion"];
-  if (!LEGACY.includes(version)) throw client.complaint(`it speaks ${JSON.stringify(version)}, which is not known here.`);
+  if (!LEGACY.includes(version)) throw client.complaint(`it uses the unknown version ${JSON.stringify(version)}.`);
   const id = answer.headers.get("mcp-session-id");
-  if (id !== null && !/^[\x21-\x7e]{1,4096}$/.test(id)) throw client.complaint("the id of its session cannot be sent back.");
+  if (id !== null && !/^[\x21-\x7e]{1,4096}$/.test(id)) throw client.complaint("the id of its session contains invalid characters.");
   const headers = { "mcp-protocol-version": version, ...(id !== null && { "mcp-session-id": id }) };
   const { status } = await client.notify("notifications/initialized", headers);
-  if (status >= 400) throw client.complaint(`it answers ${status} to notifications/initialized.`);
+  if (status >= 400) throw client.complaint(`it responds to notifications/initialized with ${status}.`);
   return {
     era: "2025-11-25",
     server: named(result["serverInfo"]),
@@ -131,14 +131,14 @@ const short = (text) => (typeof text === "string" ? text.slice(0, 200) : "");
  */
 async function pages(client, session) {
   const first = await page(client, session, undefined);
-  if (first === undefined) throw client.complaint("its list cannot be read.");
+  if (first === undefined) throw client.complaint("its list of tools is unreadable.");
   const tools = [...first.tools];
   /** @type {Set<unknown>} */
   const cursors = new Set();
   const names = new Set(first.tools.map(nameOf));
   let repeats = false;
   for (let { next: cursor, tools: before } = first; cursor !== undefined; ) {
-    if (cursors.has(cursor)) throw client.complaint("its list has no end: a cursor came twice.");
+    if (cursors.has(cursor)) throw client.complaint("its list is endless: it sent a cursor twice.");
     cursors.add(cursor);
     if (cursors.size >= MOST_PAGES) throw client.complaint(`its list has more than ${MOST_PAGES} pages.`);
     const next = await page(client, session, cursor);
@@ -166,7 +166,7 @@ async function page(client, session, cursor) {
   if (error !== undefined && cursor !== undefined && answer.status < 500) return undefined;
   if (!isObject(result) || !Array.isArray(result["tools"])) throw refused(client, answer, "its tools cannot be listed");
   const next = result["nextCursor"] ?? undefined;
-  if (next !== undefined && (typeof next !== "string" || next.length > MOST_CHARACTERS)) throw client.complaint("a cursor of its list is no text, or too long.");
+  if (next !== undefined && (typeof next !== "string" || next.length > MOST_CHARACTERS)) throw client.complaint("a cursor of its list is not a string, or too long.");
   // In the older revisions some servers send an empty cursor on the last page.
   return { tools: /** @type {unknown[]} */ (result["tools"]), next: next === "" && session.era !== MODERN ? undefined : next };
 }
@@ -175,10 +175,10 @@ async function page(client, session, cursor) {
 function refused(client, { status, headers, message, text }, what) {
   if (status === 401) {
     const challenge = headers.get("www-authenticate");
-    return client.complaint(`it wants a key (401). Put one into \`headers\`, such as "authorization": "Bearer {{env NAME}}".${challenge ? ` It says: ${challenge}` : ""}`);
+    return client.complaint(`it requires a key (401). Put one into \`headers\`, such as "authorization": "Bearer {{env NAME}}".${challenge ? ` Its response: ${challenge}` : ""}`);
   }
-  if (status === 403) return client.complaint(`what was sent does not suffice (403)${message?.error?.message ? `: ${message.error.message}` : "."}`);
+  if (status === 403) return client.complaint(`the credentials are not sufficient (403)${message?.error?.message ? `: ${message.error.message}` : "."}`);
   const error = message?.error;
-  const said = error ? `${error.code}: ${error.message}` : message ? "an answer without a list" : text.trim() || "nothing";
-  return client.complaint(`${what} (${status}). It says: ${said}`);
+  const said = error ? `${error.code}: ${error.message}` : message ? "a response without a list" : text.trim() || "nothing";
+  return client.complaint(`${what} (${status}). Its response: ${said}`);
 }

@@ -45,9 +45,9 @@ export async function look({ agents, given, bearer }, name) {
   for (const tool of definition.allow ?? []) {
     if (definition.block.includes(tool) || tools.some((one) => one.name === tool)) continue;
     const reason = refused.find((one) => one.tool === tool)?.reason;
-    throw client.complaint(reason === undefined ? `\`tools.allow\` names ${tool}, which it does not have.` : `${tool} is not taken: ${reason}.`);
+    throw client.complaint(reason === undefined ? `\`tools.allow\` names ${tool}, which the server does not have.` : `${tool} is rejected: ${reason}.`);
   }
-  if (tools.length === 0) throw client.complaint(refused.length > 0 ? `none of its tools is taken: ${refused.map(({ tool, reason }) => `${tool}: ${reason}`).join("; ")}.` : "it has no tools that the definition lets through.");
+  if (tools.length === 0) throw client.complaint(refused.length > 0 ? `all its tools are rejected: ${refused.map(({ tool, reason }) => `${tool}: ${reason}`).join("; ")}.` : "the definition allows none of its tools.");
   const before = pinnedOf(definition.pinned);
   const changes = changesOf(before?.tools ?? [], tools);
   const pinned = { protocol, server, tools };
@@ -78,5 +78,5 @@ function pinnedOf(path) {
   } catch {
     // Reported below.
   }
-  throw new Complaint(`${shown(path)} is no list of tools: delete it, and \`bobbin mcp pull\`.`);
+  throw new Complaint(`${shown(path)} is not a list of tools. Delete it, and run \`bobbin mcp pull\`.`);
 }

@@ -23,6 +23,7 @@ const SCHEMA_BYTES = 64 * 1024;
 const DEEPEST = 40;
 /** Keywords whose values are not schemas. */
 const VALUES = ["default", "const", "enum", "examples"];
+const MISPLACED = "x-mcp-header is only allowed on an argument";
 const HINTS = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
 /** Characters that are invisible or shown elsewhere: controls, text direction marks, and tag characters. */
@@ -61,19 +62,19 @@ function wrongWith(tool, values) {
   if (!isObject(tool) || typeof tool["name"] !== "string") return "it has no name";
   const { name, title, description, inputSchema, outputSchema, annotations, execution } = tool;
   // ASCII only, because people cannot distinguish look-alike letters.
-  if (!/^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/.test(name)) return "its name is not of 1 to 128 characters of ASCII";
-  for (const [field, value] of Object.entries({ title, description })) if (value !== undefined && typeof value !== "string") return `its ${field} is no text`;
-  if (!isObject(inputSchema) || String(inputSchema["type"] ?? "object") !== "object") return "its inputSchema is not that of an object";
-  if (outputSchema !== undefined && !isObject(outputSchema)) return "its outputSchema is no schema";
-  if (isObject(execution) && execution["taskSupport"] === "required") return "it is called as a task of 2025-11-25 alone, which is not done here";
-  if (annotations !== undefined && !isObject(annotations)) return "its annotations are no object";
+  if (!/^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/.test(name)) return "its name must have 1 to 128 ASCII characters";
+  for (const [field, value] of Object.entries({ title, description })) if (value !== undefined && typeof value !== "string") return `its ${field} is not a string`;
+  if (!isObject(inputSchema) || String(inputSchema["type"] ?? "object") !== "object") return "its inputSchema does not describe an object";
+  if (outputSchema !== undefined && !isObject(outputSchema)) return "its outputSchema is not a schema";
+  if (isObject(execution) && execution["taskSupport"] === "required") return "it requires tasks of 2025-11-25, which Bobbin does not support";
+  if (annotations !== undefined && !isObject(annotations)) return "its annotations are not an object";
   const whole = kept(/** @type {any} */ (tool));
   const deep = inside(whole, "", DEEPEST);
   if (deep !== undefined) return deep;
   const text = JSON.stringify(whole);
   if (Buffer.byteLength(JSON.stringify(inputSchema)) > SCHEMA_BYTES) return `its inputSchema is larger than ${SCHEMA_BYTES / 1024} KB`;
   if (Buffer.byteLength(text) > TOOL_BYTES) return `it is larger than ${TOOL_BYTES / 1024} KB`;
-  for (const [variable, value] of values) if (value.length >= 8 && text.includes(JSON.stringify(value).slice(1, -1))) return `it has the value of ${variable} in it`;
+  for (const [variable, value] of values) if (value.length >= 8 && text.includes(JSON.stringify(value).slice(1, -1))) return `it contains the value of ${variable}`;
   return wrongMarks(inputSchema);
 }
 
@@ -87,11 +88,11 @@ function wrongWith(tool, values) {
  * @returns {string | undefined}
  */
 function inside(value, key, left, data = false) {
-  if (left === 0) return "it is nested too deep";
+  if (left === 0) return "it is nested too deeply";
   if (typeof value === "string") {
     const [found] = HIDDEN.exec(value) ?? [];
-    if (found !== undefined) return `it has a character that is not seen: U+${found.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}`;
-    if (!data && ["$ref", "$dynamicRef", "$recursiveRef"].includes(key) && !value.startsWith("#")) return "its schema refers to one elsewhere";
+    if (found !== undefined) return `it contains an invisible character: U+${found.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}`;
+    if (!data && ["$ref", "$dynamicRef", "$recursiveRef"].includes(key) && !value.startsWith("#")) return "its schema refers to another document";
   }
   if (typeof value !== "object" || value === null) return undefined;
   for (const [name, one] of Object.entries(value)) {
@@ -108,22 +109,22 @@ function wrongMarks(schema) {
   const look = (one, reached) => {
     if (Array.isArray(one)) return first(one, (each) => look(each, false));
     if (!isObject(one)) return undefined;
-    if ("x-mcp-header" in one && !reached) return "x-mcp-header stands where no argument is";
+    if ("x-mcp-header" in one && !reached) return MISPLACED;
     const wrong = "x-mcp-header" in one ? wrongMark(one, names) : undefined;
     if (wrong !== undefined) return wrong;
     return first(Object.entries(one), ([key, value]) =>
       key === "properties" && isObject(value) ? first(Object.values(value), (each) => look(each, reached)) : look(value, false),
     );
   };
-  if ("x-mcp-header" in schema) return "x-mcp-header stands where no argument is";
+  if ("x-mcp-header" in schema) return MISPLACED;
   return look(schema, true);
 }
 
 /** @param {Record<string, any>} property @param {Set<string>} names */
 function wrongMark({ type, "x-mcp-header": header }, names) {
-  if (typeof header !== "string" || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(header)) return "an x-mcp-header is no name of a header";
-  if (!["string", "integer", "boolean"].includes(type)) return `the x-mcp-header ${header} marks what is no text, whole number or truth`;
-  if (names.has(header.toLowerCase())) return `the x-mcp-header ${header} is there twice`;
+  if (typeof header !== "string" || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(header)) return "an x-mcp-header is not a valid header name";
+  if (!["string", "integer", "boolean"].includes(type)) return `the x-mcp-header ${header} marks an argument that is not a string, an integer or a boolean`;
+  if (names.has(header.toLowerCase())) return `the x-mcp-header ${header} is used twice`;
   names.add(header.toLowerCase());
   return undefined;
 }

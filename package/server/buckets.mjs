@@ -1,6 +1,6 @@
 // R2 buckets for plain workerd: the simulation in miniflare, which comes with wrangler. Each bucket is a Durable Object
-// of a miniflare Worker in the same process, with a database for metadata and files for contents. The files lie where
-// wrangler keeps them, so that both servers can use the same data.
+// of a miniflare Worker in the same process, with a database for metadata and files for contents. The files are in
+// wrangler's folders, so that both servers can use the same data.
 
 import { existsSync, mkdirSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -23,7 +23,7 @@ const [ENTRY, OBJECTS, FOLDER] = ["r2:bucket:entry", "r2:bucket", "r2:storage"];
 export function bucketParts(miniflare, home, persist) {
   const script = (/** @type {string} */ name) => {
     const path = join(miniflare, "dist/src/workers", name);
-    if (!existsSync(path)) throw new Complaint(`${path} is missing, from which buckets are made: this miniflare is another than Bobbin knows. Run \`npm ci\`.`);
+    if (!existsSync(path)) throw new Complaint(`${path} is missing, which provides buckets. Bobbin does not support this version of miniflare. Run \`npm ci\`.`);
     // Embedded files are resolved relative to the configuration's folder.
     return `esModule = embed ${text(relative(home, path).replaceAll("\\", "/"))}`;
   };
@@ -61,7 +61,7 @@ export function bucketParts(miniflare, home, persist) {
  */
 export function bucketBindings({ name, r2_buckets: buckets = [] }, instead) {
   return buckets.map(({ binding, bucket_name = binding, remote = false }) => {
-    if (remote) throw new Complaint(`workerd by itself has no buckets of Cloudflare's, and ${binding} of ${name} is one (\`remote\`): ${instead}.`);
+    if (remote) throw new Complaint(`workerd has no access to Cloudflare's buckets, and ${binding} of ${name} is one (\`remote\`): ${instead}.`);
     const props = JSON.stringify({ MINIFLARE_NAMESPACE: bucket_name });
     return `(name = ${text(binding)}, r2Bucket = (name = ${text(ENTRY)}, props = (json = ${text(props)})))`;
   });

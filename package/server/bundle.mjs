@@ -1,4 +1,4 @@
-// Bundles a project's Worker for workerd: its entry with all imports, and the package's wasm beside it. wrangler
+// Bundles a project's Worker for workerd: its entry with all imports, and the package's wasm next to it. wrangler
 // bundles in the same way when it deploys.
 
 import { copyFileSync, linkSync, mkdirSync, rmSync } from "node:fs";
@@ -42,7 +42,7 @@ export async function bundleWorker({ root, config }, out, catalog) {
     const { errors = [] } = /** @type {import("esbuild").BuildFailure} */ (error);
     if (errors.length === 0) throw error;
     const lines = errors.map(({ text, location }) => (location ? `${shown(join(root, location.file))}:${location.line}:${location.column + 1}: ${text}` : text));
-    throw new Complaint(`${lines.join("\n")}\nThe Worker was not bundled.`);
+    throw new Complaint(`${lines.join("\n")}\nThe Worker could not be bundled.`);
   } finally {
     await esbuild.stop();
   }

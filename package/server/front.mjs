@@ -41,8 +41,8 @@ const NONE = new Set();
 const RESTARTED = {
   status: 503,
   code: "overloaded",
-  message: "The development server was restarted while it worked on this request.",
-  hint: "Send it again, a POST with the same Idempotency-Key: what was begun goes on.",
+  message: "The development server was restarted during this request.",
+  hint: "Send it again, a POST with the same Idempotency-Key. Work that has begun continues.",
   retryAfter: 1,
 };
 
@@ -50,8 +50,8 @@ const RESTARTED = {
 const LOST = {
   status: 503,
   code: "overloaded",
-  message: "The connection to the Worker was lost; the request may or may not have been taken.",
-  hint: "Send it again, a POST with the same Idempotency-Key. The terminal of the server may say more.",
+  message: "The connection to the Worker was lost. The request may or may not have taken effect.",
+  hint: "Send it again, a POST with the same Idempotency-Key. The terminal of the server may show the reason.",
   retryAfter: 1,
 };
 
@@ -59,25 +59,25 @@ const LOST = {
 const DOTS = {
   status: 400,
   code: "invalid_field",
-  message: "The path has a segment `.` or `..`, which no address of this API has.",
-  hint: "Escape what is a part of a name: an id or a file name is one segment.",
+  message: "The path contains a segment `.` or `..`, which this API never uses.",
+  hint: "Escape slashes and dots that are part of a name. An id or a file name is one segment.",
   field: "path",
 };
 
 /** @type {Problem} */
-const NOT_FOUND = { status: 404, code: "not_found", message: "There is no such route.", hint: "Routes begin with /api, but for /healthz." };
+const NOT_FOUND = { status: 404, code: "not_found", message: "There is no such route.", hint: "Routes begin with /api, except /healthz." };
 
 /** @type {Problem} */
 const ENDING = {
   status: 503,
   code: "overloaded",
-  message: "The server is ending.",
-  hint: "Send it again: the next server goes on with what was begun.",
+  message: "The server is stopping.",
+  hint: "Send it again. The next server continues the work.",
   retryAfter: 1,
 };
 
 /** @param {string} message @returns {Problem} */
-const malformed = (message) => ({ status: 400, code: "bad_json", message, hint: "Send the request again, whole.", closes: true });
+const malformed = (message) => ({ status: 400, code: "bad_json", message, hint: "Send the complete request again.", closes: true });
 
 /** @param {Problem} problem */
 const bodyOf = ({ code, message, hint, field }) => JSON.stringify({ error: { code, message, hint, field } });
@@ -390,7 +390,7 @@ export async function startFront(port, behind, { host = HOST, answered } = {}) {
     const exchange = busy.get(socket);
     if (exchange && !exchange.response.headersSent) return exchange.refuse(malformed(`The body of the request is malformed: ${error.message}.`));
     if (exchange && !exchange.response.writableFinished) return void socket.destroy();
-    answerRaw(socket, malformed(`This is no request of HTTP/1.1: ${error.message}.`));
+    answerRaw(socket, malformed(`This is not a request of HTTP/1.1: ${error.message}.`));
   });
   await new Promise((resolve, reject) => {
     server.once("error", reject);

@@ -28,6 +28,6 @@ export function namingFullDisk(folder, pass, now = Date.now) {
     if (!part) return pass(line);
     if (!full || now() - saidAt < EVERY_MS) return;
     saidAt = now();
-    pass(`error: the disk of ${folder} is full. What needs room there is answered with 503 until there is some; nothing that was confirmed is lost.`);
+    pass(`error: the disk of ${folder} is full. Until there is space, requests that write fail with 503. Confirmed data is not lost.`);
   };
 }

@@ -21,7 +21,7 @@ export function localKeys(root, persist) {
   const within = relative(persist, path);
   if (!within.startsWith("..") && !isAbsolute(within)) {
     throw new Complaint(
-      `${shown(path)} would lie in the folder of the threads, ${shown(persist)}: choose another folder, or set BOBBIN_ENCRYPTION_KEYS in .dev.vars.`,
+      `${shown(path)} would be in the folder of the threads, ${shown(persist)}. Choose another folder, or set BOBBIN_ENCRYPTION_KEYS in .dev.vars.`,
     );
   }
   const known = readIfThere(path);

@@ -38,14 +38,14 @@ export function modelsThatLack(catalog, isSet) {
     const lack = lacking.get(name);
     if (!lack) return [];
     const next = (model.fallbacks ?? []).find((fallback) => !lacking.has(fallback));
-    const then = next ? `its fallback ${next} answers instead` : "requests to it fail";
+    const then = next ? `its fallback ${next} is used instead` : "requests to it fail";
     return [`models/${name}: ${lack}; ${then}.`];
   });
 }
 
 /** @param {ModelFile} model @param {(name: string) => boolean} isSet */
 function lackOf(model, isSet) {
-  if (model.provider === "workers-ai") return isSet("AI") ? undefined : "wrangler.toml binds no Workers AI (`[ai]`)";
+  if (model.provider === "workers-ai") return isSet("AI") ? undefined : "wrangler.toml has no binding to Workers AI (`[ai]`)";
   const usual = USUAL[model.provider];
   // The application's own providers check their variables themselves.
   if (!usual) return undefined;
@@ -57,7 +57,7 @@ function lackOf(model, isSet) {
   const other = unset.find((name) => !(whole && name === usual.url && (key ?? usual.key) === usual.key));
   if (other) return `${other}, which its \`baseUrl\` needs, is not set`;
   if (url && unset.length === 0) return undefined;
-  if (!key) return "it names no `apiKeyEnv`";
+  if (!key) return "its `apiKeyEnv` is missing";
   return isSet(key) ? undefined : `${key} is not set`;
 }
 

@@ -130,7 +130,7 @@ function send(request, response, lookup, agents, refuses, unsent) {
   // An IP address is not looked up, so check it here.
   if (isIP(name) && refuses(name)) throw refused(name, name);
   const { protocol } = url;
-  if (protocol !== "http:" && protocol !== "https:") throw new Error(`fetch: ${protocol} is not spoken here.`);
+  if (protocol !== "http:" && protocol !== "https:") throw new Error(`fetch: ${protocol} is not supported here.`);
   const module = protocol === "https:" ? https : http;
   const sent = module.request(url, { method: request.method ?? "GET", headers: passing(request.rawHeaders, OWN), agent: agents[protocol], lookup });
   sent.on("error", (error) => unsent(error.message.startsWith("fetch: ") ? error : new Error(`fetch failed: ${url.host}: ${error.message}`)));
@@ -148,7 +148,7 @@ function send(request, response, lookup, agents, refuses, unsent) {
   });
   sent.on("upgrade", (_, socket) => {
     socket.destroy();
-    unsent(new Error(`fetch failed: ${url.host}: it wants another protocol`));
+    unsent(new Error(`fetch failed: ${url.host}: it requires another protocol`));
   });
   response.once("close", () => sent.destroy());
   request.pipe(sent);

@@ -14,7 +14,7 @@ export async function claimPort(port, host, flag = "--port") {
   if (port === 0) return freePort(host);
   // A server that was just killed may still hold the port.
   for (let waited = 0; await isTaken(port, host); waited += 100) {
-    if (waited > 3000) throw new Complaint(`Port ${port} is taken: choose another with \`${flag} N\`.`);
+    if (waited > 3000) throw new Complaint(`Port ${port} is in use. Choose another with \`${flag} N\`.`);
     await sleep(100);
   }
   return port;

@@ -66,7 +66,7 @@ export async function startServer({ project, host, persist, log, ended, answered
   const runtime = await startWorkerd({
     home,
     main: { config: withoutFilesBucket(project.config), folder: "worker" },
-    instead: "take it out there, or serve the project with `npx wrangler dev -c wrangler.jsonc -c wrangler.isolate.jsonc`",
+    instead: "remove it there, or serve the project with `npx wrangler dev -c wrangler.jsonc -c wrangler.isolate.jsonc`",
     isolate: { config: project.isolate, folder: "isolate" },
     persist,
     vars,
@@ -92,7 +92,7 @@ export async function startServer({ project, host, persist, log, ended, answered
     reload: async () => {
       const next = await compiled();
       if (pageOf(project.root)) {
-        // Bundle beside the served Worker. If bundling fails, the served one stays.
+        // Bundle next to the served Worker. If bundling fails, the served one stays.
         const bundled = join(home, "worker.next");
         await bundleWorker(project, bundled, project.catalog);
         rmSync(worker, { recursive: true });

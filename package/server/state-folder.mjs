@@ -35,8 +35,8 @@ export async function takeStateFolder(folder, url) {
     if (other === undefined) break;
     if (waited >= PATIENCE_MS) {
       throw new Complaint(
-        `The threads in ${shown(folder)} are served by another server, ${other.url} (process ${Number.parseInt(other.processes[0] ?? "")}). ` +
-          "End that one, or give this one a folder of its own: `--port N --persist DIR`.",
+        `Another server, ${other.url}, serves the threads in ${shown(folder)} (process ${Number.parseInt(other.processes[0] ?? "")}). ` +
+          "Stop it, or use another folder: `--port N --persist DIR`.",
       );
     }
     await sleep(100);
@@ -59,9 +59,9 @@ function makeFolder(folder) {
     if (statSync(folder).isDirectory()) return;
   } catch (error) {
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error);
-    if (code !== "EEXIST" && code !== "ENOTDIR") throw new Complaint(`Threads cannot be kept in ${shown(folder)}: ${message}`);
+    if (code !== "EEXIST" && code !== "ENOTDIR") throw new Complaint(`Threads cannot be stored in ${shown(folder)}: ${message}`);
   }
-  throw new Complaint(`Threads cannot be kept in ${shown(folder)}: it is a file. Name a folder with \`--persist DIR\`.`);
+  throw new Complaint(`Threads cannot be stored in ${shown(folder)}: it is a file. Name a folder with \`--persist DIR\`.`);
 }
 
 /** @param {string} path @param {Holder} holder @returns {Holder | undefined} the current holder, or nothing if the folder is now taken */

@@ -6,9 +6,8 @@ import { join } from "node:path";
 /** @typedef {{ inode: number, watcher: import("node:fs").FSWatcher }} Watched */
 
 /**
- * Calls `changed` after each change in the folder and its subfolders, except in node_modules. node_modules has
- * thousands
- * of folders, and `package.json` names the installed packages.
+ * Calls `changed` after each change in the folder and its subfolders, except in node_modules, which has
+ * thousands of folders. `package.json` names the installed packages.
  *
  * Each folder has its own non-recursive watcher. On Linux, a recursive one follows the files that existed at its start.
  * It misses all changes after a file was replaced (`sed -i`, `git checkout`, most editors).

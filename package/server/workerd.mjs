@@ -1,6 +1,6 @@
 // Plain workerd, without wrangler's development server. It needs a fifth of the processor time to start, and only our
 // front server stands between clients and the Workers. The configurations of both Workers define the bindings. Threads
-// lie where wrangler keeps them, so that both servers can use the same data. Bindings that workerd lacks, such as
+// are stored in wrangler's folders, so that both servers can use the same data. Bindings that workerd lacks, such as
 // key-value stores, are rejected by name, and so are buckets without miniflare (buckets.mjs).
 
 import { spawn } from "node:child_process";
@@ -142,7 +142,7 @@ function listening(child) {
       if (event === "listen") resolve(port);
     });
     child.once("error", reject);
-    child.once("exit", (code) => reject(new Complaint(`${printed}\nworkerd ended before it was ready (${code}).`)));
+    child.once("exit", (code) => reject(new Complaint(`${printed}\nworkerd exited before it was ready (${code}).`)));
   }).finally(() => child.stderr?.off("data", collect));
 }
 
@@ -155,7 +155,7 @@ function listening(child) {
 function configuration({ home, main, isolate, persist, miniflare, v8Flags, proxied, instead, objects, vars, ai }) {
   for (const { config } of [main, isolate]) {
     const unknown = Object.keys(config).find((key) => !KNOWN.has(key) && !(key === BUCKETS && miniflare !== undefined));
-    if (unknown !== undefined) throw new Complaint(`workerd by itself has no \`${unknown}\`, which the configuration of ${config.name} has: ${instead}.`);
+    if (unknown !== undefined) throw new Complaint(`workerd does not support \`${unknown}\` in the configuration of ${config.name}: ${instead}.`);
   }
   const bound = [main, isolate].map(({ config }) => bucketBindings(config, instead));
   const buckets = miniflare !== undefined && bound.flat().length > 0 ? bucketParts(miniflare, home, persist) : { services: [], extensions: [] };

@@ -110,7 +110,7 @@ export class Answers {
     const what = toolCall(asked) || rpcOf(asked) ? args : { method, url: url.href, body };
     const recorded = await this.#by.cassette?.tool(who, what, () => passedOn(asked));
     if (recorded !== undefined) return recorded;
-    const text = `“${who}” asks ${method} ${url.origin}${url.pathname} with ${shown(args)}, and no stub fits: add one, or let requests out with "tools": "real"`;
+    const text = `“${who}” sends ${method} ${url.origin}${url.pathname} with ${shown(args)}, and no stub matches. Add one, or allow real requests with "tools": "real"`;
     this.#by.problem(text);
     return refusal(text);
   }

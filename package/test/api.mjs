@@ -58,12 +58,12 @@ export class Api {
     let last = "";
     for (;;) {
       const left = until - Date.now();
-      if (left <= 0) throw new Refused(`no answer in time${last}`, 0, "late");
+      if (left <= 0) throw new Refused(`no response in time${last}`, 0, "late");
       const answer = await this.#once(method, path, headers, body, left);
       if (answer?.ok) return answer.json;
       // The object was restarted during the request.
       if (answer !== undefined && answer.code !== "overloaded") throw new Refused(answer.message, answer.status, answer.code);
-      last = answer === undefined ? "" : `; the last one was: ${answer.message}`;
+      last = answer === undefined ? "" : `; the last response was: ${answer.message}`;
       await sleep(AGAIN_MS);
     }
   }

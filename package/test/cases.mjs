@@ -43,7 +43,7 @@ const WITH = { with: ["called"], times: ["called"], result: ["called"], reason: 
 export function findCases(paths, from) {
   return paths.flatMap((path) => {
     const whole = resolve(from, path);
-    if (!existsSync(whole)) throw new Complaint(`${path} is not there.`, EXIT.usage);
+    if (!existsSync(whole)) throw new Complaint(`${path} does not exist.`, EXIT.usage);
     if (!statSync(whole).isDirectory()) return [whole];
     return readdirSync(whole, { recursive: true, encoding: "utf8" })
       .filter((name) => ENDING.test(name) && !/(^|[\\/])(node_modules|\.[^\\/]+)[\\/]/.test(name))
@@ -104,11 +104,11 @@ function meaning({ stubs = [], turns }) {
 /** @param {any} stub @param {string} at */
 function ofStub(stub, at) {
   const found = [];
-  if ((stub.tool === undefined) === (stub.url === undefined)) found.push({ at, message: "names a `tool` or a `url`" });
-  if ((stub.outcome === undefined) === (stub.outcomes === undefined)) found.push({ at, message: "has an `outcome` or `outcomes`" });
+  if ((stub.tool === undefined) === (stub.url === undefined)) found.push({ at, message: "needs a `tool` or a `url`" });
+  if ((stub.outcome === undefined) === (stub.outcomes === undefined)) found.push({ at, message: "needs an `outcome` or `outcomes`" });
   for (const [name, schema] of Object.entries(stub.match ?? {})) {
     const keyword = unknownKeyword(schema);
-    if (keyword !== undefined) found.push({ at: `${at}.match.${name}`, message: `has the keyword \`${keyword}\`, which is not understood; a value stands for itself as { "const": … }` });
+    if (keyword !== undefined) found.push({ at: `${at}.match.${name}`, message: `has the unsupported keyword \`${keyword}\`; to match a value, write { "const": … }` });
   }
   return found;
 }
@@ -117,15 +117,15 @@ function ofStub(stub, at) {
 function ofTurn(turn, at) {
   const acts = ACTS.filter((act) => act in turn);
   const found = [];
-  if (acts.length > 1) found.push({ at, message: `does two things, \`${acts[0]}\` and \`${acts[1]}\`: make two turns of it` });
-  if (acts.length === 0 && turn.expect === undefined) found.push({ at, message: `does nothing: ${ACTS.join(", ")} or expect` });
+  if (acts.length > 1) found.push({ at, message: `has two actions, \`${acts[0]}\` and \`${acts[1]}\`: split it into two turns` });
+  if (acts.length === 0 && turn.expect === undefined) found.push({ at, message: `has no action; actions are ${ACTS.join(", ")} and expect` });
   const expectations = turn.expect ?? [];
   expectations.forEach((/** @type {any} */ one, /** @type {number} */ number) => {
     const place = `${at}.expect[${number}]`;
     const about = ABOUT.filter((name) => name in one);
-    if (about.length !== 1) found.push({ at: place, message: `is about one of ${ABOUT.join(", ")}` });
+    if (about.length !== 1) found.push({ at: place, message: `needs exactly one of ${ABOUT.join(", ")}` });
     for (const [name, of] of Object.entries(WITH)) {
-      if (name in one && !of.some((other) => other in one)) found.push({ at: `${place}.${name}`, message: `belongs to \`${of[0]}\`` });
+      if (name in one && !of.some((other) => other in one)) found.push({ at: `${place}.${name}`, message: `is only allowed with \`${of[0]}\`` });
     }
   });
   return found;

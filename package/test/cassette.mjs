@@ -159,9 +159,9 @@ export class Cassette {
     const all = [...this.#entries.values()].flatMap((entry) => (entry.kind === "model" ? [{ prompt: entry.prompt, request: { model: entry.model, parts: entry.request } }] : []));
     const own = all.filter((entry) => entry.prompt === prompt);
     const [nearest] = (own.length > 0 ? own : all).sort((a, b) => nearness(b.request, request) - nearness(a.request, request));
-    const how = "--record=missing records what is not there, --record everything";
-    if (nearest === undefined) return `the cassette has no answer of a model; ${how}`;
-    return `the cassette has no answer to this request of the prompt “${prompt}”; ${difference(nearest.request, request) ?? "it is another one"} (${how})`;
+    const how = "--record=missing records what is missing, --record everything";
+    if (nearest === undefined) return `the cassette has no response of a model; ${how}`;
+    return `the cassette has no response to this request of the prompt “${prompt}”; ${difference(nearest.request, request) ?? "the request differs"} (${how})`;
   }
 }
 

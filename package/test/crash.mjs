@@ -68,8 +68,8 @@ function sentTwice(calm, played, reads) {
     const keys = new Set(sent.map(({ key }) => key));
     if (!first.call && !keys.has(undefined) && keys.size <= once) return [];
     const advice = first.call
-      ? 'it says that it is idempotent, so what it does must be stored with the idempotency key that it is sent ("repeatable": true in its stub, where it is)'
-      : `it asked ${first.method} ${first.url} again: give it an idempotency key`;
+      ? 'it is declared idempotent, so its service must store the idempotency key (if it does, set "repeatable": true in the stub)'
+      : `it repeated ${first.method} ${first.url}: send an idempotency key`;
     return [`“${first.who}” ran ${often(sent.length, once)} {when}; ${advice}`];
   });
 }
@@ -96,8 +96,8 @@ function leftOtherwise(calm, again, played, reads) {
   if (first === undefined) return [];
   return twice.map(
     ({ tool, runs }) =>
-      `“${tool}” ran ${often(runs, 1)} {when}; ${first.name} is ${shown(first.now)} instead of ${shown(first.was)}; it says that it is idempotent, so ` +
-      "a second run with the same arguments must leave what the first one left",
+      `“${tool}” ran ${often(runs, 1)} {when}; ${first.name} is ${shown(first.now)} instead of ${shown(first.was)}; it is declared idempotent, so ` +
+      "a second run with the same arguments must not change the result",
   );
 }
 

@@ -47,7 +47,7 @@ const EXPECTATIONS = {
     const fitting = ofTool.filter((call) => (args === undefined || within(args, call.args)) && (result === undefined || mismatch(result, call.result ?? "") === undefined));
     const wanted = times ?? { min: 1 };
     if (outside(wanted, fitting.length) === undefined) return undefined;
-    const how = [args !== undefined && `with ${shown(args)}`, result !== undefined && `with a result that fits ${shown(result)}`].filter(Boolean).join(" and ");
+    const how = [args !== undefined && `with ${shown(args)}`, result !== undefined && `with a result matching ${shown(result)}`].filter(Boolean).join(" and ");
     const instead = ofTool.length === 0 ? `calls were: ${list(all)}` : `its calls were: ${ofTool.map(described).join("; ")}`;
     return `“${called}” ${how === "" ? "" : `${how} `}was called ${times_(fitting.length)}, not ${range(wanted)} times; ${instead}`;
   },
@@ -59,7 +59,7 @@ const EXPECTATIONS = {
     const calls = await seen.calls();
     let at = 0;
     for (const { tool } of calls) if (tool === toolOrder[at]) at++;
-    return at < toolOrder.length && `tools were not called in the order ${toolOrder.join(", ")}: “${toolOrder[at]}” does not follow; calls were: ${list(calls)}`;
+    return at < toolOrder.length && `tools were not called in the order ${toolOrder.join(", ")}: “${toolOrder[at]}” is missing; calls were: ${list(calls)}`;
   },
   async toolCalls({ toolCalls }, seen) {
     const calls = await seen.calls();
@@ -70,7 +70,7 @@ const EXPECTATIONS = {
     return wrong && `the reply ${wrong}`;
   },
   async outcome({ outcome, reason }, { run }) {
-    if (run === undefined) return `the outcome should be ${outcome}, and nothing has run`;
+    if (run === undefined) return `the outcome should be ${outcome}, but nothing has run`;
     const why = [run.reason, run.error?.message].filter(Boolean).join(": ");
     if (run.outcome !== outcome) return `the outcome is ${run.outcome}${why ? ` (${why})` : ""}, not ${outcome}`;
     return reason !== undefined && run.reason !== reason && `the reason is ${run.reason}, not ${reason}`;
@@ -85,15 +85,15 @@ const EXPECTATIONS = {
   },
   async parked({ parked }, seen) {
     const waits = await seen.waits();
-    const are = waits.length === 0 ? "nothing waits" : `what waits is ${waits.map(({ kind, tool }) => `${kind}${tool ? ` of “${tool}”` : ""}`).join(", ")}`;
-    if (parked === false) return waits.length > 0 && `nothing should wait, and ${are}`;
+    const are = waits.length === 0 ? "nothing waits" : `open waits are ${waits.map(({ kind, tool }) => `${kind}${tool ? ` of “${tool}”` : ""}`).join(", ")}`;
+    if (parked === false) return waits.length > 0 && `nothing should wait, but ${are}`;
     const fits = waits.some(({ kind, tool }) => parked === true || parked === kind || parked === tool);
-    return !fits && (parked === true ? "the run should wait for somebody, and nothing waits" : `“${parked}” should wait, and ${are}`);
+    return !fits && (parked === true ? "the run should wait for a person, but nothing waits" : `“${parked}” should wait, but ${are}`);
   },
   async values({ values }, seen) {
     const there = await seen.values();
     const wrong = Object.entries(values).flatMap(([key, wanted]) => {
-      if (wanted === null) return key in there ? [`the value “${key}” is ${shown(there[key])}, and should not be there`] : [];
+      if (wanted === null) return key in there ? [`the value “${key}” is ${shown(there[key])}, but should not exist`] : [];
       if (!(key in there)) return [`there is no value “${key}”; values are: ${Object.keys(there).join(", ") || "none"}`];
       const found = isMatcher(wanted) ? mismatch(wanted, there[key]) : equal(wanted, there[key]) ? undefined : `is ${shown(there[key])}, not ${shown(wanted)}`;
       return found === undefined ? [] : [`the value “${key}” ${found}`];
@@ -104,7 +104,7 @@ const EXPECTATIONS = {
     for (const [path, wanted] of Object.entries(files)) {
       const content = await seen.file(path);
       if (wanted === false) {
-        if (content !== undefined) return `there is a file ${path}, and there should be none`;
+        if (content !== undefined) return `the file ${path} exists, but should not`;
       } else if (content === undefined) return `there is no file ${path}`;
       else if (wanted !== true) {
         const wrong = mismatch(wanted, content);
@@ -148,7 +148,7 @@ function ofText(schema, text) {
   try {
     return findings(schema, JSON.parse(text));
   } catch {
-    return [{ at: "", message: `is no JSON: ${quoted(text)}` }];
+    return [{ at: "", message: `is not JSON: ${quoted(text)}` }];
   }
 }
 
@@ -169,7 +169,7 @@ function range(wanted) {
   if (typeof wanted === "number") return String(wanted);
   const { min, max } = wanted;
   if (max === undefined) return `${min} or more`;
-  return min === undefined ? `${max} at most` : `${min} to ${max}`;
+  return min === undefined ? `at most ${max}` : `${min} to ${max}`;
 }
 
 /** @param {number} count */

@@ -35,7 +35,7 @@ export const outsideOf = (api) => ({
     return [thread, ...below.flat()];
   },
   look: async () => ({ alarms: {}, now: Date.now() }),
-  ahead: async () => Promise.reject(new Refused("at a deployment time passes only by itself", 0, "clock")),
+  ahead: async () => Promise.reject(new Refused("on a deployment, time cannot be advanced", 0, "clock")),
 });
 
 export class Family {
@@ -61,7 +61,7 @@ export class Family {
   async settle(until) {
     for (let [pause = 1, most = 1] = LOOK_MS; ; pause = Math.min(pause * 1.5, most)) {
       if (!(await this.#busy(until))) return;
-      if (Date.now() + pause > until) throw new Refused("no rest in time", 0, "late");
+      if (Date.now() + pause > until) throw new Refused("the threads did not come to rest in time", 0, "late");
       await sleep(pause);
     }
   }
@@ -109,7 +109,7 @@ export class Family {
   async waitsFor() {
     const states = await Promise.all((await this.#threads()).map((id) => this.#api.get(`/api/threads/${id}/diagnostics`, { until: Date.now() + 2000 }).catch(() => undefined)));
     const busy = states.filter((state) => state !== undefined && isBusy(state));
-    if (busy.length === 0) return "no thread answers";
+    if (busy.length === 0) return "no thread responds";
     return busy.map((state) => `the thread is ${state.state}, ${doing(state)}`).join("; ");
   }
 

@@ -29,10 +29,10 @@ const ENDING = ".test.json";
  * @returns {Promise<string[]>}   the written files
  */
 export async function writeCase(get, name, file) {
-  if (!file.endsWith(ENDING)) throw new Complaint(`A case is a file *${ENDING}, not ${file}.`, EXIT.usage);
+  if (!file.endsWith(ENDING)) throw new Complaint(`The name of a case must end with ${ENDING}, unlike ${file}.`, EXIT.usage);
   const cassette = `${file.slice(0, -ENDING.length)}.cassette.jsonl`;
   const there = [file, cassette].find((path) => existsSync(path));
-  if (there !== undefined) throw new Complaint(`${there} is there already.`);
+  if (there !== undefined) throw new Complaint(`${there} already exists.`);
   const made = await caseOfThread(get, name);
   const written = made.cassette === undefined ? made.case : { ...made.case, model: { cassette: basename(cassette) } };
   mkdirSync(dirname(file), { recursive: true });
@@ -52,7 +52,7 @@ export async function caseOfThread(get, name) {
   const script = scriptOf(family);
   const made = {
     agent: facts.origin_agent_id ?? facts.agent_id,
-    description: `Made of the thread ${thread}.`,
+    description: `Created from the thread ${thread}.`,
     ...(Object.keys(facts.env ?? {}).length > 0 && { env: facts.env }),
     model: { script },
     ...stubsOf(family),
@@ -159,7 +159,7 @@ function turnsOf(whole, waits) {
 /** @param {any} message */
 function messageTurn({ content, attachments, metadata }) {
   if (attachments.some((/** @type {any} */ one) => one.path !== undefined)) {
-    return { send: `${content}\n[${attachments.map((/** @type {any} */ one) => one.name).join(", ")}: files are not part of a case that is made of a thread]` };
+    return { send: `${content}\n[${attachments.map((/** @type {any} */ one) => one.name).join(", ")}: files are not exported into a case]` };
   }
   return { send: content, ...(Object.keys(metadata).length > 0 && { metadata }) };
 }

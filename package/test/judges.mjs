@@ -38,7 +38,7 @@ export function verdict(text) {
   } catch {
     // Reported below.
   }
-  return { score: 0, why: `it gave no verdict: “${text.slice(0, 200)}”` };
+  return { score: 0, why: `the judge gave no verdict: “${text.slice(0, 200)}”` };
 }
 
 /** Returns the models that a case's judges use. @param {import("./cases.mjs").Case} case_ @param {any} catalog @returns {string[]} */

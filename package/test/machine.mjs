@@ -97,8 +97,8 @@ function listening(child, count, said) {
       if (event === "listen") ports.set(socket, port);
       if (ports.size === count) resolve(Array.from({ length: count }, (_, at) => ports.get(`http${at}`) ?? 0));
     });
-    child.once("error", (error) => reject(new Complaint(`workerd does not start: ${error.message}`, EXIT.usage)));
-    child.once("exit", (code) => reject(new Complaint(`${said()}\nworkerd ended before it was ready (${code}).`, EXIT.usage)));
+    child.once("error", (error) => reject(new Complaint(`workerd cannot be started: ${error.message}`, EXIT.usage)));
+    child.once("exit", (code) => reject(new Complaint(`${said()}\nworkerd exited before it was ready (${code}).`, EXIT.usage)));
   });
 }
 

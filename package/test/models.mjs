@@ -13,7 +13,7 @@ export const byScript = (script) => ({ asks: ({ url }) => url.origin === MODELS,
 /** @param {import("./cassette.mjs").Cassette} cassette @param {(text: string) => void} problem @returns {Model} */
 export const byCassette = (cassette, problem) => ({
   asks: isOfModel,
-  answer: async (asked) => (await cassette.model(asked, passedOn, problem)) ?? refusal("it is not on the cassette", 400),
+  answer: async (asked) => (await cassette.model(asked, passedOn, problem)) ?? refusal("the request is not on the cassette", 400),
 });
 
 /** @returns {Model} */

@@ -19,7 +19,7 @@ import { createServer } from "node:http";
 /**
  * @typedef {object} Outside
  * @property {number} port
- * @property {(run: string, answer: (asked: Asked) => Promise<Answer>) => void} hear
+ * @property {(run: string, answer: (asked: Asked) => Promise<Answer>) => void} register
  * @property {(run: string) => void} forget
  * @property {() => Promise<void>} stop
  */
@@ -50,7 +50,7 @@ export async function startOutside({ aside = false } = {}) {
         by: by === undefined ? undefined : decodeURIComponent(String(by)),
       });
     } catch (error) {
-      answered = refusal(`the test's own server failed: ${error instanceof Error ? error.stack : error}`);
+      answered = refusal(`the server of the test failed: ${error instanceof Error ? error.stack : error}`);
     }
     response.writeHead(answered.status, answered.headers);
     try {
@@ -71,7 +71,7 @@ export async function startOutside({ aside = false } = {}) {
   const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
   return {
     port,
-    hear: (run, answer) => void runs.set(run, answer),
+    register: (run, answer) => void runs.set(run, answer),
     forget: (run) => void runs.delete(run),
     stop: () =>
       new Promise((resolve) => {
@@ -82,7 +82,7 @@ export async function startOutside({ aside = false } = {}) {
 }
 
 /** Answers requests of a run that is over. */
-const unknown = async () => refusal("no case is at work that this could belong to");
+const unknown = async () => refusal("no running case sent this request");
 
 /** Returns an error for a request that nothing answers. @param {string} message @param {number} [status] @returns {Answer} */
 export function refusal(message, status = 421) {

@@ -11,7 +11,7 @@ const PACKAGE = join(dirname(fileURLToPath(import.meta.url)), "..");
 /** Returns the first of these folders that contains the file. @param {string} file @param {string[]} folders */
 function first(file, folders) {
   const found = folders.map((folder) => join(PACKAGE, folder)).find((folder) => existsSync(join(folder, file)));
-  if (found === undefined) throw new Complaint(`${file} is in none of ${folders.join(", ")}: is the package whole?`, EXIT.usage);
+  if (found === undefined) throw new Complaint(`${file} is in none of the folders ${folders.join(", ")}. The package is incomplete.`, EXIT.usage);
   return found;
 }
 
@@ -34,5 +34,5 @@ export function workerd(project) {
       // Try the other location.
     }
   }
-  throw new Complaint("wrangler is not installed, with which workerd comes: npm install --save-dev wrangler", EXIT.usage);
+  throw new Complaint("workerd is missing, because wrangler is not installed. Run `npm install --save-dev wrangler`.", EXIT.usage);
 }

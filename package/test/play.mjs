@@ -82,7 +82,7 @@ export async function begin(case_, stage, dropAt = 0) {
   const api = new Api(stage.url, deployed ? bearer(deployed.key) : { "x-bobbin-test-run": id });
   if (!deployed) await api.post("/test/begin", { dropAt, stubbed: stage.stubbed });
   const played = new Play(id, case_, stage, api);
-  stage.outside?.hear(id, (asked) => played.answers.answer(asked));
+  stage.outside?.register(id, (asked) => played.answers.answer(asked));
   return played;
 }
 
@@ -158,7 +158,7 @@ export class Play {
       await this.family.settle(until);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      this.fail(error.code === "late" ? `it did not end within ${this.#case.withinMs / 1000} s; ${await this.family.waitsFor()}` : error.message);
+      this.fail(error.code === "late" ? `the turn did not end within ${this.#case.withinMs / 1000} s; ${await this.family.waitsFor()}` : error.message);
       return false;
     }
     // Further failures would only repeat this one.
@@ -195,7 +195,7 @@ export class Play {
     const wait = waits.find((/** @type {any} */ one) => one.kind === kind && (tool === undefined || one.tool === tool));
     if (wait === undefined) {
       const open = waits.map((/** @type {any} */ one) => `${one.kind}${one.tool === "" ? "" : ` of “${one.tool}”`}`).join(", ");
-      this.fail(`no ${kind}${tool === undefined ? "" : ` of “${tool}”`} waits; ${open === "" ? "nothing does" : `what waits is ${open}`}`);
+      this.fail(`no ${kind}${tool === undefined ? "" : ` of “${tool}”`} waits; ${open === "" ? "nothing waits" : `open waits are ${open}`}`);
       return false;
     }
     await this.api.post(`/api/threads/${wait.thread}/waits/${wait.id}`, decision, options);

@@ -40,18 +40,18 @@ export function keyOf({ model, parts }) {
  * @param {Rendered} was @param {Rendered} now @returns {string | undefined}
  */
 export function difference(was, now) {
-  if (was.model !== now.model) return `the model was “${was.model}”, and is “${now.model}”`;
+  if (was.model !== now.model) return `the model was “${was.model}”, and is now “${now.model}”`;
   const names = [...new Set([...now.parts, ...was.parts].map(({ name }) => name))];
   const textIn = (/** @type {Rendered} */ of, /** @type {string} */ name) => of.parts.find((part) => part.name === name)?.text;
   for (const name of names) {
     const [before, after] = [textIn(was, name), textIn(now, name)];
     if (before === after) continue;
     if (before === undefined) return `${name} is new: “${short(after ?? "")}”`;
-    if (after === undefined) return `${name} is gone: it was “${short(before)}”`;
+    if (after === undefined) return `${name} is missing: it was “${short(before)}”`;
     const [old, fresh] = [before.split("\n"), after.split("\n")];
     const at = fresh.findIndex((line, place) => line !== old[place]);
     const line = at < 0 ? fresh.length : at;
-    return `${name}, line ${line + 1}: it was ${quoted(old[line])}, and is ${quoted(fresh[line])}`;
+    return `${name}, line ${line + 1}: it was ${quoted(old[line])}, and is now ${quoted(fresh[line])}`;
   }
   return undefined;
 }

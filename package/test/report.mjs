@@ -6,14 +6,14 @@
 export function lines({ case: { name, file }, state, failures, ms, why, crash }) {
   const mark = { passed: "ok  ", failed: "FAIL", skipped: "skip" }[state];
   const head = `${mark}  ${name}  (${file}${state === "skipped" ? "" : `, ${Math.round(ms)} ms`})`;
-  const points = crash === undefined ? [] : [`${crash.points} crash points${crash.findings.length === 0 ? ", all hold" : ""}`];
+  const points = crash === undefined ? [] : [`${crash.points} crash points${crash.findings.length === 0 ? ", all passed" : ""}`];
   const rest = [...(why === undefined ? [] : [why]), ...failures.map(said), ...points, ...(crash?.findings ?? []).map(({ what }) => what)];
   return [head, ...rest.map((line) => `      ${line}`)].join("\n");
 }
 
 /** @param {import("./play.mjs").Failure} failure */
 export function said({ turn, about, what, soft }) {
-  return `${soft ? "(does not count) " : ""}turn ${turn}${about === "" ? "" : ` (${about})`}: ${what}`;
+  return `${soft ? "(not counted) " : ""}turn ${turn}${about === "" ? "" : ` (${about})`}: ${what}`;
 }
 
 /** @param {Result[]} results @param {"passed" | "failed" | "skipped"} state */

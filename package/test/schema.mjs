@@ -37,11 +37,11 @@ export function findings(schema, value, at = "", root = schema) {
   if (schema.$ref !== undefined) return findings(definition(root, schema.$ref), value, at, root);
   const wrong = (/** @type {string} */ message) => [{ at, message }];
   if (schema.type !== undefined && ![schema.type].flat().some((/** @type {string} */ type) => isOf(type, value))) {
-    return wrong(`must be ${[schema.type].flat().map((type) => ARTICLES[type] ?? type).join(" or ")}, and is ${shown(value)}`);
+    return wrong(`must be ${[schema.type].flat().map((type) => ARTICLES[type] ?? type).join(" or ")}, not ${shown(value)}`);
   }
-  if ("const" in schema && !equal(schema.const, value)) return wrong(`must be ${shown(schema.const)}, and is ${shown(value)}`);
+  if ("const" in schema && !equal(schema.const, value)) return wrong(`must be ${shown(schema.const)}, not ${shown(value)}`);
   if (schema.enum && !schema.enum.some((/** @type {unknown} */ one) => equal(one, value))) {
-    return wrong(`must be one of ${schema.enum.map(shown).join(", ")}, and is ${shown(value)}`);
+    return wrong(`must be one of ${schema.enum.map(shown).join(", ")}, not ${shown(value)}`);
   }
   return [
     ...(typeof value === "string" ? ofText(schema, value, at) : []),
@@ -56,7 +56,7 @@ export function findings(schema, value, at = "", root = schema) {
 export const fits = (schema, value) => findings(schema, value).length === 0;
 
 /** @type {Record<string, string>} */
-const ARTICLES = { string: "a text", number: "a number", integer: "a whole number", boolean: "true or false", object: "an object", array: "a list", null: "null" };
+const ARTICLES = { string: "a string", number: "a number", integer: "an integer", boolean: "true or false", object: "an object", array: "a list", null: "null" };
 
 /** @param {string} type @param {unknown} value */
 function isOf(type, value) {
@@ -80,10 +80,10 @@ export const isObject = (value) => typeof value === "object" && value !== null &
 /** @param {Schema} schema @param {string} value @param {string} at @returns {Finding[]} */
 function ofText(schema, value, at) {
   const length = [...value].length;
-  if (length < (schema["minLength"] ?? 0)) return [{ at, message: `must have ${schema["minLength"]} characters at least` }];
-  if (length > (schema["maxLength"] ?? Infinity)) return [{ at, message: `must have ${schema["maxLength"]} characters at most` }];
+  if (length < (schema["minLength"] ?? 0)) return [{ at, message: `must have at least ${schema["minLength"]} characters` }];
+  if (length > (schema["maxLength"] ?? Infinity)) return [{ at, message: `must have at most ${schema["maxLength"]} characters` }];
   if (schema["pattern"] !== undefined && !new RegExp(schema["pattern"], "u").test(value)) {
-    return [{ at, message: `must match ${schema["pattern"]}, and is ${shown(value)}` }];
+    return [{ at, message: `must match ${schema["pattern"]}, unlike ${shown(value)}` }];
   }
   return [];
 }
@@ -91,25 +91,25 @@ function ofText(schema, value, at) {
 /** @param {Schema} schema @param {number} value @param {string} at @returns {Finding[]} */
 function ofNumber(schema, value, at) {
   const { minimum = -Infinity, maximum = Infinity, exclusiveMinimum = -Infinity, exclusiveMaximum = Infinity, multipleOf } = schema;
-  if (value < minimum) return [{ at, message: `must be ${minimum} at least, and is ${value}` }];
-  if (value > maximum) return [{ at, message: `must be ${maximum} at most, and is ${value}` }];
-  if (value <= exclusiveMinimum) return [{ at, message: `must be above ${exclusiveMinimum}, and is ${value}` }];
-  if (value >= exclusiveMaximum) return [{ at, message: `must be below ${exclusiveMaximum}, and is ${value}` }];
+  if (value < minimum) return [{ at, message: `must be at least ${minimum}, not ${value}` }];
+  if (value > maximum) return [{ at, message: `must be at most ${maximum}, not ${value}` }];
+  if (value <= exclusiveMinimum) return [{ at, message: `must be above ${exclusiveMinimum}, not ${value}` }];
+  if (value >= exclusiveMaximum) return [{ at, message: `must be below ${exclusiveMaximum}, not ${value}` }];
   const times = value / (multipleOf ?? value);
-  if (multipleOf !== undefined && Math.abs(times - Math.round(times)) > 1e-9) return [{ at, message: `must be a multiple of ${multipleOf}, and is ${value}` }];
+  if (multipleOf !== undefined && Math.abs(times - Math.round(times)) > 1e-9) return [{ at, message: `must be a multiple of ${multipleOf}, not ${value}` }];
   return [];
 }
 
 /** @param {Schema} schema @param {unknown[]} value @param {string} at @param {any} root @returns {Finding[]} */
 function ofList(schema, value, at, root) {
   const { minItems = 0, maxItems = Infinity, uniqueItems = false, prefixItems = [], items, contains } = schema;
-  if (value.length < minItems) return [{ at, message: `must have ${minItems} entries at least` }];
-  if (value.length > maxItems) return [{ at, message: `must have ${maxItems} entries at most` }];
+  if (value.length < minItems) return [{ at, message: `must have at least ${minItems} entries` }];
+  if (value.length > maxItems) return [{ at, message: `must have at most ${maxItems} entries` }];
   if (uniqueItems && value.some((one, place) => value.slice(0, place).some((other) => equal(one, other)))) {
-    return [{ at, message: "must not have the same entry twice" }];
+    return [{ at, message: "must not contain an entry twice" }];
   }
   if (contains !== undefined && !value.some((one) => findings(contains, one, at, root).length === 0)) {
-    return [{ at, message: "lacks an entry that it must have" }];
+    return [{ at, message: "does not contain a required entry" }];
   }
   return value.flatMap((one, place) => findings(prefixItems[place] ?? items ?? true, one, `${at}[${place}]`, root));
 }
@@ -122,12 +122,12 @@ function ofObject(schema, value, at, root) {
   const count = Object.keys(value).length;
   return [
     ...missing.map((/** @type {string} */ name) => ({ at: path(name), message: "is missing" })),
-    ...(count < minProperties ? [{ at, message: `must have ${minProperties} fields at least` }] : []),
-    ...(count > maxProperties ? [{ at, message: `must have ${maxProperties} fields at most` }] : []),
+    ...(count < minProperties ? [{ at, message: `must have at least ${minProperties} fields` }] : []),
+    ...(count > maxProperties ? [{ at, message: `must have at most ${maxProperties} fields` }] : []),
     ...Object.entries(value).flatMap(([name, one]) => {
       if (Object.hasOwn(properties, name)) return findings(properties[name], one, path(name), root);
       if (additionalProperties !== false) return findings(additionalProperties, one, path(name), root);
-      return [{ at: path(name), message: `is not known; known are ${Object.keys(properties).filter((known) => known !== "$schema").join(", ")}` }];
+      return [{ at: path(name), message: `is unknown; known fields are ${Object.keys(properties).filter((known) => known !== "$schema").join(", ")}` }];
     }),
   ];
 }
@@ -143,7 +143,7 @@ function combined(schema, value, at, root) {
   /** @type {Finding[][]} */
   const tried = some.map(of);
   const fitting = tried.filter((found) => found.length === 0).length;
-  if (oneOf !== undefined && fitting > 1) return [...all, { at, message: "fits more than one of what it may be" }];
+  if (oneOf !== undefined && fitting > 1) return [...all, { at, message: "matches more than one alternative" }];
   if (fitting > 0) return all;
   // Report the nearest alternative: the one with the deepest mistake and the fewest mistakes.
   const depth = (/** @type {Finding[]} */ found) => Math.max(...found.map((one) => one.at.length));

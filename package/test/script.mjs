@@ -53,7 +53,7 @@ export class ScriptedModel {
     const failed = this.#failed.get(answer) ?? 0;
     if (failed < (answer.fails ?? 0)) {
       this.#failed.set(answer, failed + 1);
-      return refusal("the script says that this fails", answer.status ?? 503);
+      return refusal("the script lets this request fail", answer.status ?? 503);
     }
     return chatReply(request, {
       text: answer.text ?? "",
@@ -94,9 +94,9 @@ export function textOf(message) {
 /** @param {string} prompt @param {number} at @param {Scripted[] | undefined} answers @param {any[]} messages */
 function lacking(prompt, at, answers, messages) {
   const last = messages.at(-1);
-  const said = textOf(last).replaceAll(/\s+/g, " ").slice(0, 120);
-  const behind = last === undefined ? "" : `, behind ${last.role === "tool" ? "the result of a call" : `what the ${last.role} said`}: “${said}”`;
-  if (answers === undefined) return `the script has no answers for the prompt “${prompt}”, which asks its model${behind}`;
-  const count = answers.length === 1 ? "1 answer" : `${answers.length} answers`;
-  return `the script has ${count} for the prompt “${prompt}”, and answer ${at + 1} is asked for${behind}`;
+  const text = textOf(last).replaceAll(/\s+/g, " ").slice(0, 120);
+  const behind = last === undefined ? "" : `, after ${last.role === "tool" ? "the result of a call" : `a message of the role ${last.role}`}: “${text}”`;
+  if (answers === undefined) return `the script has no replies for the prompt “${prompt}”, which requests one${behind}`;
+  const count = answers.length === 1 ? "1 reply" : `${answers.length} replies`;
+  return `the script has ${count} for the prompt “${prompt}”, and reply ${at + 1} is requested${behind}`;
 }

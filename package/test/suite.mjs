@@ -68,7 +68,7 @@ export async function runCases(cases, { agents, project, crash = false, live = f
 }
 
 /** @param {Case} case_ @param {string} [why] @returns {Result} */
-const skipped = (case_, why = "it asks real models: --live") => ({ case: case_, state: "skipped", failures: [], why, ms: 0, cost: 0 });
+const skipped = (case_, why = "it uses real models; run it with --live") => ({ case: case_, state: "skipped", failures: [], why, ms: 0, cost: 0 });
 
 /**
  * Plays cases with real models on a deployment, through its API.
@@ -93,9 +93,9 @@ export async function runDeployed(cases, { url, key, done = () => {} }) {
 
 /** Returns why a case cannot be played on a deployment. @param {Case} case_ */
 function notDeployed({ model, stubs, vars, turns }) {
-  if (!("live" in model)) return "its models are played, and at a deployment they are real";
-  if (stubs.length > 0 || Object.keys(vars).length > 0) return "it has stubs or variables of a deployment of its own";
-  if (turns.some((turn) => "advance" in turn)) return "time passes in it, and at a deployment only by itself";
+  if (!("live" in model)) return "its models are scripted, and those of a deployment are real";
+  if (stubs.length > 0 || Object.keys(vars).length > 0) return "it has stubs or its own variables of a deployment";
+  if (turns.some((turn) => "advance" in turn)) return "it advances time, which a deployment cannot";
   return undefined;
 }
 
@@ -110,7 +110,7 @@ function cassettesOf(cases, mode, { vars, keys }) {
   for (const case_ of cases) {
     const path = pathOf(case_);
     if (path === "") continue;
-    if (all.has(path)) throw new Complaint(`${case_.file}: another case has the cassette ${path}; each has its own.`, EXIT.usage);
+    if (all.has(path)) throw new Complaint(`${case_.file}: another case uses the cassette ${path}. Each case needs its own.`, EXIT.usage);
     all.set(path, new Cassette(path, mode, { vars, keys }));
   }
   const of = (/** @type {Case} */ case_) => all.get(pathOf(case_));
@@ -165,7 +165,7 @@ async function resultOf(case_, stage, { crash, hold }) {
   const { cassette } = stage;
   const records = cassette?.records ?? false;
   if (cassette?.empty && !records) {
-    const what = "there is nothing on its cassette yet: --record asks the models, and records what they answer";
+    const what = "its cassette is empty; --record sends requests to the models, and records the responses";
     return { case: case_, state: "failed", failures: [{ turn: 1, about: "", what, soft: false }], ms: 0, cost: 0 };
   }
   let ms = 0;
@@ -178,7 +178,7 @@ async function resultOf(case_, stage, { crash, hold }) {
   if (records) {
     const chance = calls.filter(({ tool, state }) => CHANCE.includes(tool) && state === "succeeded");
     cassette?.keep(chance.map(({ tool, args, result }) => ({ tool, args, result: { status: "success", result } })));
-    if (cassette?.empty) failures.push({ turn: 1, about: "", what: "nothing was recorded: no model was asked outside. Is the key of one set?", soft: false });
+    if (cassette?.empty) failures.push({ turn: 1, about: "", what: "nothing was recorded, because no request to a model was sent. Check that a model has its key", soft: false });
   }
   const fails = failures.some(({ soft }) => !soft);
   /** @type {Result} */

@@ -12,7 +12,7 @@ import { judgesIn, withJudges } from "./judges.mjs";
 const VARS = {
   BOBBIN_DEV: "1",
   BOBBIN_ALLOW_PRIVATE_HOSTS: "localhost,127.0.0.1,[::1],models.bobbin.test,tools.bobbin.test",
-  BOBBIN_TOKEN_SECRET: "tokens of tests are nobody's secret",
+  BOBBIN_TOKEN_SECRET: "tokens of tests are no secret",
   BOBBIN_ENCRYPTION_KEYS: `tests=${randomBytes(32).toString("base64")}`,
 };
 
@@ -56,12 +56,12 @@ const toolsOf = ({ stubs }) => stubs.flatMap(({ tool }) => (tool === undefined ?
 function check(case_, names, catalog) {
   const { file, agent } = case_;
   const listed = (/** @type {object} */ of) => Object.keys(of).join(", ");
-  if (catalog.agents[agent] === undefined) throw new Complaint(`${file}: there is no agent “${agent}”; agents are ${listed(catalog.agents)}.`, EXIT.usage);
+  if (catalog.agents[agent] === undefined) throw new Complaint(`${file}: there is no agent “${agent}”. Agents are ${listed(catalog.agents)}.`, EXIT.usage);
   const judge = judgesIn(case_, catalog).find((model) => catalog.models[model] === undefined);
-  if (judge !== undefined) throw new Complaint(`${file}: there is no model “${judge}” to judge; models are ${listed(catalog.models)}.`, EXIT.usage);
+  if (judge !== undefined) throw new Complaint(`${file}: there is no model “${judge}” for the judge. Models are ${listed(catalog.models)}.`, EXIT.usage);
   const wrong = names.find((name) => catalog.tools[name] === undefined || catalog.tools[name].run.client !== undefined);
   if (wrong === undefined) return;
   const isCalled = wrong in catalog.prompts || wrong in catalog.agents;
-  const why = wrong in catalog.tools ? "is a tool of the client, which a turn answers" : isCalled ? "is no tool: script what its model answers" : `is not there; tools are ${listed(catalog.tools)}`;
-  throw new Complaint(`${file}: a stub is for “${wrong}”, which ${why}.`, EXIT.usage);
+  const why = wrong in catalog.tools ? "is a tool of the client; return its result in a turn" : isCalled ? "is not a tool; add the replies of its model to the script" : `does not exist; tools are ${listed(catalog.tools)}`;
+  throw new Complaint(`${file}: a stub names “${wrong}”, which ${why}.`, EXIT.usage);
 }

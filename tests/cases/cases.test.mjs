@@ -27,18 +27,18 @@ const asked = (expected, more = {}) => ({ ...ASKED, ...more, turns: [{ send: "Wh
 const PAIRS = {
   called: [{ called: "lookup", with: { order: "A1" }, times: 1 }, { called: "lookup", with: { order: "B2" } }, /“lookup” with \{"order":"B2"\} was called never, not 1 or more times; its calls were: \{"order":"A1"\} \(succeeded\)/],
   times: [{ called: "lookup", times: { min: 1, max: 2 } }, { called: "lookup", times: 2 }, /“lookup” was called once, not 2 times/],
-  result: [{ called: "lookup", result: { schema: { required: ["state"] } } }, { called: "lookup", result: "lost" }, /“lookup” with a result that fits "lost" was called never/],
+  result: [{ called: "lookup", result: { schema: { required: ["state"] } } }, { called: "lookup", result: "lost" }, /“lookup” with a result matching "lost" was called never/],
   notCalled: [{ notCalled: "refund" }, { notCalled: "lookup" }, /“lookup” was called: \{"order":"A1"\}/],
-  toolCalls: [{ toolCalls: 1 }, { toolCalls: { max: 0 } }, /tools were called once, not 0 at most times: lookup/],
+  toolCalls: [{ toolCalls: 1 }, { toolCalls: { max: 0 } }, /tools were called once, not at most 0 times: lookup/],
   includes: [{ reply: { includes: "on its way" } }, { reply: "tomorrow" }, /the reply does not include “tomorrow”: it is “It is on its way.”/],
   excludes: [{ reply: { excludes: "tomorrow" } }, { reply: { excludes: ["no", "way"] } }, /the reply includes “way”/],
   equals: [{ reply: { equals: "It is on its way." } }, { reply: { equals: "It is" } }, /the reply is “It is on its way.”, not “It is”/],
   matches: [{ reply: { matches: "^It .* way\\.$" } }, { reply: { matches: "^on" } }, /the reply does not match \^on/],
   outcome: [{ outcome: "completed", reason: "stop_on_response" }, { outcome: "failed" }, /the outcome is completed \(stop_on_response\), not failed/],
   reason: [{ outcome: "completed" }, { outcome: "completed", reason: "stop_tool" }, /the reason is stop_on_response, not stop_tool/],
-  steps: [{ steps: { max: 2 } }, { steps: { max: 1 } }, /the run took 2 steps, not 1 at most/],
+  steps: [{ steps: { max: 2 } }, { steps: { max: 1 } }, /the run took 2 steps, not at most 1/],
   cost: [{ cost: { max: 0.01 } }, { cost: { min: 1 } }, /the case cost 0\.\d+ USD, not 1 or more/],
-  parked: [{ parked: false }, { parked: "refund" }, /“refund” should wait, and nothing waits/],
+  parked: [{ parked: false }, { parked: "refund" }, /“refund” should wait, but nothing waits/],
 };
 
 /** @param {object[]} calls @param {object} more @returns {object} */
@@ -68,14 +68,14 @@ const TRIALS = {
       stubs: [SENT, { tool: "refund", outcome: { response: "paid" } }],
       turns: [{ send: "Refund A1" }, { approve: "refund", expect: [{ toolOrder: ["lookup", "refund"] }, { toolOrder: ["refund", "lookup"] }] }],
     },
-    says: [/turn 2 \(approve "refund"\): tools were not called in the order refund, lookup: “lookup” does not follow; calls were: lookup, refund/],
+    says: [/turn 2 \(approve "refund"\): tools were not called in the order refund, lookup: “lookup” is missing; calls were: lookup, refund/],
   },
   "denied": {
     case: calling([{ tool: "refund", arguments: { order: "A1" } }], {
       turns: [{ send: "Refund A1" }, { deny: "refund", reason: "too late", expect: [{ called: "refund", result: "too late" }, { outcome: "completed" }] }],
     }),
   },
-  "nothing to approve": { case: { ...ASKED, turns: [{ send: "Where is A1?" }, { approve: "refund" }] }, says: [/turn 2 \(approve "refund"\): no approval of “refund” waits; nothing does/] },
+  "nothing to approve": { case: { ...ASKED, turns: [{ send: "Where is A1?" }, { approve: "refund" }] }, says: [/turn 2 \(approve "refund"\): no approval of “refund” waits; nothing waits/] },
   "asked back, and a tool of the client": {
     case: {
       agent: "clerk",
@@ -119,15 +119,15 @@ const TRIALS = {
   },
   "a tool of an MCP server without a stub": {
     case: calling([{ tool: "desk__book", arguments: { room: "A" } }], { turns: [{ send: "A room, please" }] }),
-    says: [/“desk__book” asks POST https:\/\/desk\.example\.com\/mcp with \{"room":"A"\}, and no stub fits/],
+    says: [/“desk__book” sends POST https:\/\/desk\.example\.com\/mcp with \{"room":"A"\}, and no stub matches/],
   },
   "no answer in the script": {
     case: { ...ASKED, model: { script: [LOOKUP] }, turns: [{ send: "Where is A1?" }] },
-    says: [/the script has 1 answer for the prompt “clerk”, and answer 2 is asked for, behind the result of a call: “\{"state":"sent"\}”/],
+    says: [/the script has 1 reply for the prompt “clerk”, and reply 2 is requested, after the result of a call: “\{"state":"sent"\}”/],
   },
   "no stub": {
     case: { ...ASKED, stubs: [{ ...SENT, match: { order: "B2" } }], turns: [{ send: "Where is A1?" }] },
-    says: [/“lookup” asks POST https:\/\/shop\.example\.com\/lookup with \{"order":"A1"\}, and no stub fits/],
+    says: [/“lookup” sends POST https:\/\/shop\.example\.com\/lookup with \{"order":"A1"\}, and no stub matches/],
   },
   "a model that fails first, and a tool that does": {
     case: {
@@ -159,7 +159,7 @@ const TRIALS = {
   },
   "a turn that does not end": {
     case: calling(MAIL, { within: "1s", stubs: [{ tool: "send_mail", delayMs: 20000, outcome: { response: "" } }], turns: [{ send: "Mail Ann" }] }),
-    says: [/it did not end within 1 s; the thread is running, its run is in step 1/],
+    says: [/the turn did not end within 1 s; the thread is running, its run is in step 1/],
   },
   "dropped in the middle of a call": {
     case: calling([{ tool: "refund", arguments: { order: "A1" } }], {
@@ -177,10 +177,10 @@ const TRIALS = {
       turns: [{ send: "Refund A1", expect: [{ parked: "refund" }] }, { approve: "refund", expect: [{ reply: "Done." }, { called: "refund", times: 1 }, { values: { note: "milk" } }, { outcome: "completed" }] }],
     },
   },
-  "a tool that says it is idempotent, and is asked twice": {
+  "a tool that is declared idempotent, and is called twice": {
     crash: true,
     case: calling(MAIL, { stubs: [{ tool: "send_mail", outcome: { response: "sent" } }], turns: [{ send: "Mail Ann", expect: [{ reply: "Done." }] }] }),
-    says: [/^“send_mail” ran twice when killed at write \d+ of \d+ \(thread: .*\); it says that it is idempotent, so what it does must be stored with the idempotency key/],
+    says: [/^“send_mail” ran twice when killed at write \d+ of \d+ \(thread: .*\); it is declared idempotent, so its service must store the idempotency key/],
   },
   "one whose service stores the key": {
     crash: true,
@@ -189,7 +189,7 @@ const TRIALS = {
   "code that writes outside twice": {
     crash: true,
     case: calling([{ tool: "send_twice" }], { stubs: [POST], turns: [{ send: "Mail both", expect: [{ reply: "Done." }] }] }),
-    says: [/^“tools\/send_twice.ts” ran twice when killed at write \d+ of \d+ \(thread: .*\); it asked POST https:\/\/mail\.example\.com\/send again: give it an idempotency key/],
+    says: [/^“tools\/send_twice.ts” ran twice when killed at write \d+ of \d+ \(thread: .*\); it repeated POST https:\/\/mail\.example\.com\/send: send an idempotency key/],
   },
   "the same with keys": {
     crash: true,
@@ -206,7 +206,7 @@ const TRIALS = {
       stubs: [{ tool: "refund", outcome: { response: "paid" } }],
       turns: [{ send: "Refund A1" }, { approve: "refund", expect: [{ called: "refund", result: "paid" }] }],
     }),
-    says: [/killed at write \d+ of \d+ \(thread: .*\): turn 2 \(approve "refund"\): “refund” with a result that fits "paid" was called never/],
+    says: [/killed at write \d+ of \d+ \(thread: .*\): turn 2 \(approve "refund"\): “refund” with a result matching "paid" was called never/],
   },
 };
 

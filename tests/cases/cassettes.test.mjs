@@ -101,7 +101,7 @@ describe("recorded and replayed", () => {
   });
 
   test("without a cassette nothing is asked", async () => {
-    assert.deepEqual(said(await played(folder, { change: here }), false), ["there is nothing on its cassette yet: --record asks the models, and records what they answer"]);
+    assert.deepEqual(said(await played(folder, { change: here }), false), ["its cassette is empty; --record sends requests to the models, and records the responses"]);
     assert.equal(server.asked.length, 0);
   });
 
@@ -124,7 +124,7 @@ describe("recorded and replayed", () => {
     writeFileSync(path, readFileSync(path, "utf8").replace("Never promise a day.", "Never promise anything."));
     const failed = await played(folder, { agents: own, change: here });
     assert.deepEqual(said(failed, false), [
-      "the cassette has no answer to this request of the prompt “clerk”; system prompt, line 3: it was “Never promise a day.”, and is “Never promise anything.” (--record=missing records what is not there, --record everything)",
+      "the cassette has no response to this request of the prompt “clerk”; system prompt, line 3: it was “Never promise a day.”, and is now “Never promise anything.” (--record=missing records what is missing, --record everything)",
     ]);
     const [asked, before] = [server.asked.length, readFileSync(cassette, "utf8").split("\n").length];
     assert.equal((await played(folder, { agents: own, record: "missing", change: here })).state, "passed");
@@ -149,8 +149,8 @@ test("one conversation is the same in each API, and differences are pointed at",
   const other = "0f6f4b5f-31c2-4a59-9d51-7d0c6b1e9a10";
   assert.equal(keyOf(of(`${id} m_7d0c6b1e_4 2026-11-26T10:00:00Z`)), keyOf(of(`${other} m_0f6f4b5f_4 2027-01-01T00:00:00Z`)), "ids and times do not count");
   assert.equal(difference(of("a"), of("a")), undefined);
-  assert.equal(difference(of("a\nb"), of("a\nc")), "message 2 (assistant), line 2: it was “b”, and is “c”");
+  assert.equal(difference(of("a\nb"), of("a\nc")), "message 2 (assistant), line 2: it was “b”, and is now “c”");
   assert.equal(difference(of("a"), of("a", { temperature: 1 })), "option temperature is new: “1”");
-  assert.equal(difference(of("a"), of("a", { tools: [] })), "tool stock is gone: it was “Counts.\n{\"properties\":{\"a\":{},\"b\":{}},\"type\":\"object\"}”");
-  assert.equal(difference(of("a"), of("a", { model: "n" })), "the model was “m”, and is “n”");
+  assert.equal(difference(of("a"), of("a", { tools: [] })), "tool stock is missing: it was “Counts.\n{\"properties\":{\"a\":{},\"b\":{}},\"type\":\"object\"}”");
+  assert.equal(difference(of("a"), of("a", { model: "n" })), "the model was “m”, and is now “n”");
 });

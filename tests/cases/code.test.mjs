@@ -26,7 +26,7 @@ test("a conversation, turn by turn", async () => {
 });
 
 test("what the script lacks, and what is misspelt, rejects", async () => {
-  await assert.rejects(agent("clerk", { agents, script: [] }).send("Hello"), /the script has 0 answers for the prompt “clerk”, and answer 1 is asked for/);
-  await assert.rejects(agent("clerk", { agents }).turn({ sends: "Hello" }), /`turns\[0\]\.sends` is not known/);
-  await assert.rejects(agent("nobody", { agents }).send("Hello"), /there is no agent “nobody”; agents are clerk/);
+  await assert.rejects(agent("clerk", { agents, script: [] }).send("Hello"), /the script has 0 replies for the prompt “clerk”, and reply 1 is requested/);
+  await assert.rejects(agent("clerk", { agents }).turn({ sends: "Hello" }), /`turns\[0\]\.sends` is unknown/);
+  await assert.rejects(agent("nobody", { agents }).send("Hello"), /there is no agent “nobody”\. Agents are clerk/);
 });

@@ -97,19 +97,19 @@ test("what cannot be run exits with 2, and says what is wrong with each file", a
   });
   const { code, err } = await bobbin(cases, "--agents", AGENTS);
   assert.equal(code, 2);
-  assert.match(err, /a\.test\.json: `turn` is not known; known are name, /);
-  assert.match(err, /b\.test\.json: `turns\[1\]\.expect\[1\]\.reply\.include` is not known/);
-  assert.match(err, /c\.test\.json: `stubs\[0\]\.match\.order` has the keyword `is`, which is not understood/);
-  assert.match(err, /c\.test\.json: `turns\[0\]\.expect\[0\]` is about one of called, /);
-  assert.match(err, /c\.test\.json: `turns\[0\]\.expect\[1\]\.with` belongs to `called`/);
+  assert.match(err, /a\.test\.json: `turn` is unknown; known fields are name, /);
+  assert.match(err, /b\.test\.json: `turns\[1\]\.expect\[1\]\.reply\.include` is unknown/);
+  assert.match(err, /c\.test\.json: `stubs\[0\]\.match\.order` has the unsupported keyword `is`/);
+  assert.match(err, /c\.test\.json: `turns\[0\]\.expect\[0\]` needs exactly one of called, /);
+  assert.match(err, /c\.test\.json: `turns\[0\]\.expect\[1\]\.with` is only allowed with `called`/);
   assert.match(err, /d\.test\.json: .*JSON/);
   assert.match(err, /e\.test\.md: line 2, column 8: no anchor `&clerk` is above this alias/);
 
   const two = folder("two", { "a.test.json": { ...GREETING, turns: [{ send: "Hello", approve: "pay" }] } });
-  assert.match((await bobbin(two, "--agents", AGENTS)).err, /does two things, `send` and `approve`/);
+  assert.match((await bobbin(two, "--agents", AGENTS)).err, /has two actions, `send` and `approve`/);
   const stubbed = folder("stubbed", { "a.test.json": { ...GREETING, stubs: [{ tool: "nobody", outcome: { response: 1 } }] } });
   const nobody = await bobbin(stubbed, "--agents", AGENTS);
-  assert.deepEqual([nobody.code, /a stub is for “nobody”, which is not there; tools are /.test(nobody.err)], [2, true], nobody.err);
+  assert.deepEqual([nobody.code, /a stub names “nobody”, which does not exist; tools are /.test(nobody.err)], [2, true], nobody.err);
 
   for (const args of [[join(home, "nowhere")], [folder("empty", {})], [two, "--agents", join(home, "nowhere")], [two, "--unknown"]]) {
     assert.equal((await bobbin(...args)).code, 2, args.join(" "));
@@ -156,7 +156,7 @@ test("cases that ask real models are skipped, played with --live, and played at 
   const cases = folder("live", { "live.test.json": LIVE, "wrong.test.json": { ...LIVE, turns: [{ send: "Hello", expect: [{ reply: "Good bye" }] }] }, "script.test.json": { ...GREETING, agent: "helper" } });
   const skipped = await bobbin(cases);
   assert.equal(skipped.code, 0, skipped.err);
-  assert.match(skipped.out, /^skip {2}live {2}\(.*\)\n {6}it asks real models: --live$/m);
+  assert.match(skipped.out, /^skip {2}live {2}\(.*\)\n {6}it uses real models; run it with --live$/m);
   assert.match(skipped.out, /^1 passed, 0 failed, 2 skipped/m);
   // Without a key the sample's models fall back to one that needs none.
   const live = await bobbin(cases, "--live", "--name", "live");
@@ -171,7 +171,7 @@ test("cases that ask real models are skipped, played with --live, and played at 
     assert.equal(code, 1, out);
     assert.match(out, /^ok {4}live /m);
     assert.match(out, /^FAIL {2}wrong .*\n {6}turn 1 \(send "Hello"\): the reply does not include “Good bye”: it is “You said: Hello/m);
-    assert.match(out, /^skip {2}script .*\n {6}its models are played, and at a deployment they are real$/m);
+    assert.match(out, /^skip {2}script .*\n {6}its models are scripted, and those of a deployment are real$/m);
     const headers = { authorization: "Bearer key-of-tests" };
     const { threads } = /** @type {any} */ (await (await fetch(`${server.base}/api/threads`, { headers })).json());
     assert.deepEqual(threads, [], "nothing is left behind");

@@ -78,7 +78,7 @@ async function talked(agents) {
     const get = (/** @type {string} */ path) => play.api.get(path);
     const file = join(agents, "../made", `${basename(agents)}.test.json`);
     const written = await writeCase(get, play.family.thread, file);
-    await assert.rejects(writeCase(get, play.family.thread, file), /is there already/);
+    await assert.rejects(writeCase(get, play.family.thread, file), /already exists/);
     return { ...(await caseOfThread(get, play.family.thread)), written };
   } finally {
     await machine?.stop();
@@ -133,7 +133,7 @@ for (const [api, model] of Object.entries(APIS)) {
       const prompt = join(changed, "prompts/clerk.md");
       writeFileSync(prompt, readFileSync(prompt, "utf8").replace("Look orders up", "Look up orders"));
       const [failure] = (await played(recorded, changed)).failures;
-      assert.match(failure?.what ?? "", /system prompt, line 2: it was “Look orders up before you say anything about them\.”, and is “Look up orders before/);
+      assert.match(failure?.what ?? "", /system prompt, line 2: it was “Look orders up before you say anything about them\.”, and is now “Look up orders before/);
     });
   });
 }

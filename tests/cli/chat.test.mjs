@@ -53,7 +53,7 @@ test("an approval is asked inline: changed, denied, left for later and asked aga
   pty.enters("/waits");
   await pty.sees(/\[l\]ater: /);
   pty.enters("n");
-  await pty.sees(/why/);
+  await pty.sees(/reason \(Enter/);
   pty.enters("too much");
   await pty.sees(/Denied: too much/);
   pty.types(CTRL_D);
@@ -92,7 +92,7 @@ test("Ctrl-C stops the reply, and once more leaves; the thread stays", inTermina
   assert.doesNotMatch(ended, /next\n/, "what was typed waits to be sent");
   pty.types(CTRL_C);
   pty.types(CTRL_C);
-  await pty.sees(/once more leaves/);
+  await pty.sees(/again to leave/);
   pty.types(CTRL_C);
   assert.equal(await pty.ends(), 0);
 });
@@ -119,5 +119,5 @@ test("through a pipe each line is a message, and nothing is asked", async () => 
   assert.deepEqual(outcomes.map(({ message }) => message.content), ["You said: one", "You said: two"]);
   const whom = await bobbin(["chat"], { cwd: two.project, input: "x" });
   assert.deepEqual([whom.code, whom.out], [2, ""]);
-  assert.match(whom.err, /With whom\?.*echo/);
+  assert.match(whom.err, /Which agent\?.*echo/);
 });

@@ -32,7 +32,7 @@ async function answered(wait, ...entered) {
 test("a form is filled in field by field, and what cannot be right is asked again", async () => {
   const { decision, said, left } = await answered(WAIT, "f", "", "B", "Bo", "large", "red, b", "twelve", "12", "3", "yes", "");
   assert.deepEqual([decision, left], [{ decision: "answer", content: { name: "Bo", size: "l", colours: ["r", "b"], count: 3, sure: true } }, []]);
-  for (const words of ["Who␛[2J are you?", "“Name” is needed.", "“Name” has 2 characters at least.", "“count” is a whole number.", "“count” is 9 at most.", "one of s (small), l (large)", "mail: email; optional"]) assert.ok(said.includes(words), `${words} in ${said}`);
+  for (const words of ["Who␛[2J are you?", "“Name” is required.", "“Name” needs at least 2 characters.", "“count” must be a whole number.", "“count” must be at most 9.", "one of s (small), l (large)", "mail: email; optional"]) assert.ok(said.includes(words), `${words} in ${said}`);
 });
 
 test("what is not entered is what the form says, or is left out", async () => {
@@ -49,7 +49,7 @@ test("an address is visited, or not", async () => {
   const { form: _, ...visit } = { ...WAIT, url: "https://example.com/confirm" };
   const { decision, said } = await answered(visit, "d");
   assert.deepEqual(decision, { decision: "answer" });
-  assert.match(said, /It leads to https:\/\/example\.com\/confirm/);
+  assert.match(said, /Open https:\/\/example\.com\/confirm/);
   assert.deepEqual((await answered(visit, "n")).decision, { decision: "deny" });
   const signing = { ...visit, kind: "sign_in", allows: ["deny"] };
   assert.deepEqual((await answered(signing, "d")).decision, { decision: "deny" });

@@ -114,7 +114,7 @@ test("a list is pinned, sorted, without what the server says besides, and checke
   const env = { SHOP_TOKEN: TOKEN };
   writeFileSync(join(project, ".dev.vars"), `SHOP_URL=${url.replace("/mcp", "/")}\nSHOP_TOKEN=wrong\n`);
   const unpulled = await mcp(["check", "shop"], env);
-  assert.deepEqual([unpulled.code, unpulled.out.includes("not pulled yet")], [1, true], unpulled.err);
+  assert.deepEqual([unpulled.code, unpulled.out.includes("not pinned yet")], [1, true], unpulled.err);
   const pulled = await mcp(["pull", "shop"], env);
   assert.deepEqual([pulled.code, pulled.err], [0, ""]);
   assert.match(pulled.out, /^shop: 2026-07-28, tests 1\.0, 2 tools\n {2}\+ a\n {6}Does a\.\n {6}takes: q\n {2}\+ b \(B\)/);
@@ -168,7 +168,7 @@ test("a server of 2025-11-25 is found out, by 400, 404 or 405, and left in order
   assert.equal((await said("check", "old")).code, 1);
   assert.equal(asked[0]?.method, "initialize");
   define("old", { url, protocol: "2026-07-28" });
-  assert.match((await said("pull", "old")).error, /does not speak 2026-07-28/);
+  assert.match((await said("pull", "old")).error, /does not support 2026-07-28/);
 });
 
 test("a server that refuses the version once, and names it as one that it speaks, is asked again", async () => {
@@ -193,9 +193,9 @@ test("only the tools that the definition lets through are written", async () => 
   await said("pull", "some");
   assert.deepEqual(names(), ["b", "c"]);
   define("some", { url, tools: { allow: ["a", "d"] } });
-  assert.match((await said("pull", "some")).error, /allow` names d, which it does not have/);
+  assert.match((await said("pull", "some")).error, /allow` names d, which the server does not have/);
   define("some", { url, tools: { block: ["a", "b", "c"] } });
-  assert.match((await said("pull", "some")).error, /no tools that the definition lets through/);
+  assert.match((await said("pull", "some")).error, /the definition allows none of its tools/);
   define("some", { url, list: "live" });
   assert.deepEqual([(await said("pull", "some")).written, (await said("check", "some")).code], [false, 0]);
   assert.throws(() => pinned("some"), /ENOENT/);
@@ -212,18 +212,18 @@ test("what cannot be asked is told, and no key is in what is said", async () => 
   servers.pop()?.close();
   /** @type {[object, RegExp][]} */
   const cases = [
-    [{ url, headers: { authorization: key } }, /wants a key \(401\).*Bearer <WRONG_KEY>/],
+    [{ url, headers: { authorization: key } }, /requires a key \(401\).*Bearer <WRONG_KEY>/],
     [{ url, headers: { authorization: "Bearer {{env NO_SUCH}}" } }, /NO_SUCH is not set\. Put NO_SUCH=… into \.dev\.vars/],
-    [{ url: somewhere.url, headers: { authorization: key } }, /leads to https:\/\/example\.com, and redirects are not followed/],
-    [{ url: inside.url }, /leads to \/other, and redirects are not followed/],
-    [{ url: page.url }, /It says: <h1>␛\[2JWelcome/],
-    [{ url: "http://example.com/mcp" }, /begins with https:/],
-    [{ url: "https://me:secret@example.com/mcp" }, /has a password in it/],
-    [{ url: slow.url, timeoutMs: 300 }, /has not answered all within 0\.3 s/],
+    [{ url: somewhere.url, headers: { authorization: key } }, /redirects to https:\/\/example\.com\. Bobbin follows no redirects/],
+    [{ url: inside.url }, /redirects to \/other\. Bobbin follows no redirects/],
+    [{ url: page.url }, /Its response: <h1>␛\[2JWelcome/],
+    [{ url: "http://example.com/mcp" }, /must begin with https:/],
+    [{ url: "https://me:secret@example.com/mcp" }, /contains a password/],
+    [{ url: slow.url, timeoutMs: 300 }, /was not complete within 0\.3 s/],
     [{ url: gone.url }, /cannot be reached: ECONNREFUSED/],
-    [{ url: "no address" }, /is no address/],
-    [{ url: "{{env}}" }, /begins `{{env NAME}}`/],
-    [{ url, headers: { "mcp-session-id": "x" } }, /belongs to the protocol/],
+    [{ url: "no address" }, /is not a valid address/],
+    [{ url: "{{env}}" }, /only allowed in `{{env NAME}}`/],
+    [{ url, headers: { "mcp-session-id": "x" } }, /is reserved for the protocol/],
     [{ url, headers: { a: "{{env TWO_LINES}}" } }, /cannot be sent/],
   ];
   for (const [at, [definition]] of cases.entries()) define(`wrong_${at}`, definition);
@@ -247,23 +247,23 @@ test("the arguments are looked at, and no name leads elsewhere", async () => {
 /** The result for each list of the malicious server: an error, or the rejected tools. @type {Record<string, RegExp>} */
 const ENDS = {
   honest: /^2 tools; $/,
-  control_characters: /^1 tools; evil\u001b\[2Jname: its name is not of 1 to 128/,
+  control_characters: /^1 tools; evil\u001b\[2Jname: its name must have 1 to 128/,
   spaces: /^1 tools; $/,
-  long_name: /none of its tools is taken: .*its name is not/,
-  twice: /none of its tools is taken: one: two tools have this name/,
+  long_name: /all its tools are rejected: .*its name must/,
+  twice: /all its tools are rejected: one: two tools have this name/,
   no_name: /it has no name/,
-  remote_ref: /its schema refers to one elsewhere/,
-  no_schema: /its inputSchema is not that of an object/,
-  array_schema: /its inputSchema is not that of an object/,
-  deep_schema: /it is nested too deep/,
-  bad_header: /^1 tools; marked: the x-mcp-header A marks what is no text/,
-  header_of_two_lines: /an x-mcp-header is no name/,
-  header_twice: /the x-mcp-header a is there twice/,
-  hidden_text: /a character that is not seen: U\+202E/,
+  remote_ref: /its schema refers to another document/,
+  no_schema: /its inputSchema does not describe an object/,
+  array_schema: /its inputSchema does not describe an object/,
+  deep_schema: /it is nested too deeply/,
+  bad_header: /^1 tools; marked: the x-mcp-header A marks an argument that is not a string/,
+  header_of_two_lines: /an x-mcp-header is not a valid header name/,
+  header_twice: /the x-mcp-header a is used twice/,
+  hidden_text: /an invisible character: U\+202E/,
   large_description: /it is larger than/,
   endless_pages: /more than 100 pages/,
-  same_cursor: /a cursor came twice/,
-  changing: /changed while it was read, twice/,
+  same_cursor: /it sent a cursor twice/,
+  changing: /changed twice during reading/,
   no_list: /its tools cannot be listed/,
   large_cursor: /too long/,
   many: /more than 256 tools/,
@@ -296,7 +296,7 @@ test("a list ends where its server says so, or says the same again", async () =>
   const deaf = await serve(answers(() => ({ tools: [tool("a"), tool("later", { execution: { taskSupport: "required" } })], nextCursor: "more" })));
   define("deaf", { url: deaf.url });
   const { tools, repeats, refused } = await said("pull", "deaf");
-  assert.deepEqual([tools, repeats, refused], [1, true, [{ tool: "later", reason: "it is called as a task of 2025-11-25 alone, which is not done here" }]]);
+  assert.deepEqual([tools, repeats, refused], [1, true, [{ tool: "later", reason: "it requires tasks of 2025-11-25, which Bobbin does not support" }]]);
   assert.match((await mcp(["pull", "deaf"])).err, /its list repeats a page/);
 });
 
@@ -305,7 +305,7 @@ test("a list that repeats a key is not pinned", async () => {
   define("echoing", { url, headers: { authorization: "Bearer {{env KEY_OF_IT}}" } });
   const { out, err, code } = await mcp(["pull", "echoing"], { KEY_OF_IT: TOKEN });
   assert.equal(code, 1);
-  assert.match(err, /it has the value of KEY_OF_IT in it/);
+  assert.match(err, /it contains the value of KEY_OF_IT/);
   assert.ok(!`${out}${err}`.includes(TOKEN));
 });
 
@@ -319,7 +319,7 @@ test("answers without an end cost their bytes and no more", async () => {
     pour();
   });
   define("flood", { url: flood.url });
-  assert.match((await said("pull", "flood")).error, /too large: 4 MB/);
+  assert.match((await said("pull", "flood")).error, /too large\. The limits are 4 MB/);
 });
 
 test("events are cut anywhere", async () => {

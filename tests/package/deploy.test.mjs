@@ -117,7 +117,7 @@ test("a later one leaves the secrets that are there, and makes those that are no
   const { code, out } = await bobbin(["deploy"]);
   assert.equal(code, 0);
   assert.deepEqual(Object.keys(calls().at(-1)?.secrets ?? {}), ["BOBBIN_ENCRYPTION_KEYS"]);
-  assert.doesNotMatch(out, /Key for administration/);
+  assert.doesNotMatch(out, /Administrator's key/);
   listed({ code: 0, out: JSON.stringify(NAMES.map((name) => ({ name }))) });
   assert.equal((await bobbin(["deploy"])).code, 0);
   assert.equal(calls().at(-1)?.secrets, undefined);
@@ -128,7 +128,7 @@ test("where it is not known which secrets there are, none is made anew, and the 
   listed({ code: 1, error: "Authentication error [code: 10000]" });
   const { code, err } = await bobbin(["deploy"]);
   assert.equal(code, 1);
-  assert.match(err, /Authentication error.*\nIt is not known which secrets the Worker has/);
+  assert.match(err, /Authentication error.*\nBobbin cannot list the Worker's secrets/);
   assert.deepEqual(calls().map(({ args }) => `${args[0]} ${config(args)}`), ["deploy wrangler.isolate.jsonc", "secret wrangler.jsonc"]);
 });
 

@@ -94,7 +94,7 @@ test("a page is built by the program that package.json names, and a mistake in i
   assert.equal(readFileSync(join(project, "page.html"), "utf8"), "<p>");
   assert.equal(pageOf(project)?.folder, join(project, "web"));
   writeFileSync(join(project, "web/build.mjs"), "process.exit(3);\n");
-  assert.throws(() => buildPage(project), /The page was not built/);
+  assert.throws(() => buildPage(project), /The page could not be built/);
 });
 
 test("the package depends on the version of yaml that the tests use", () => {
@@ -109,7 +109,7 @@ test("init replaces no file, and says which are in the way", () => {
   writeFileSync(join(project, "notes.txt"), "mine");
   const refused = bobbin(["init", "."], project);
   assert.equal(refused.status, 2);
-  assert.match(refused.stderr, /has package\.json already/);
+  assert.match(refused.stderr, /already contains package\.json/);
   assert.deepEqual(readdirSync(project).sort(), ["notes.txt", "package.json"]);
   rmSync(join(project, "package.json"));
   assert.equal(bobbin(["init", "."], project).status, 0);
@@ -121,7 +121,7 @@ test("commands outside a project say what one is", () => {
   for (const name of ["dev", "check", "build"]) {
     const { status, stderr } = bobbin([name]);
     assert.equal(status, 2);
-    assert.match(stderr, /There is no project here: .*bobbin init/);
+    assert.match(stderr, /There is no project here\. .*bobbin init/);
   }
 });
 

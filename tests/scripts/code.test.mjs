@@ -173,11 +173,11 @@ test("every mistake is named with file, line and column, once", async () => {
     }),
     [
       "lib/c.ts:1:32: Unexpected \";\"",
-      "tools/a.ts:1:16: \"node:fs\" is a module of Node's, and those do not exist in the sandbox",
-      "tools/a.ts:2:22: \"path\" is a module of Node's, and those do not exist in the sandbox",
+      "tools/a.ts:1:16: \"node:fs\" is a module of Node.js, which does not exist in the sandbox",
+      "tools/a.ts:2:22: \"path\" is a module of Node.js, which does not exist in the sandbox",
       'tools/b.ts:1:21: the package of "left-pad" is not installed: run `npm install` in the folder of definitions',
       'tools/b.ts:2:19: there is no file "./nowhere"',
-      'tools/b.ts:3:28: "bobbin" has types alone: write `import type`',
+      'tools/b.ts:3:28: "bobbin" contains only types: write `import type`',
       'tools/e.ts:1:10: No matching export in "tools/f.ts" for import "missing"',
     ],
   );
@@ -230,7 +230,7 @@ test("what is wrong with a package is said of the file that imports it", async (
     "node_modules/inner/package.json": '{ "name": "inner", "main": "x.js" }',
     "node_modules/inner/x.js": 'import fs from "fs"; import tls from "tls"; export default [fs, tls];',
   });
-  const text = `lib/go.ts:1:20: "outer/deep" cannot run in the sandbox: "fs" is a module of Node's, and those do not exist in the sandbox (node_modules/inner/x.js:1:16; and 1 more like this)`;
+  const text = `lib/go.ts:1:20: "outer/deep" cannot run in the sandbox: "fs" is a module of Node.js, which does not exist in the sandbox (node_modules/inner/x.js:1:16; and 1 more like this)`;
   assert.deepEqual(lines, [text]);
 });
 

@@ -118,7 +118,7 @@ test("what cannot be reached is said, and nobody sends by it who was not told it
   reached([["127.0.0.1"]], (_, response) => response.end("never"), async (outbound, port) => {
     assert.match(await unsent(outbound, "http://name.test:1/"), /^fetch failed: name\.test:1: /);
     assert.match(await unsent(outbound, "http://10.0.0.1/"), /private address 10\.0\.0\.1/);
-    assert.match(await unsent(outbound, "ftp://name.test/"), /ftp: is not spoken/);
+    assert.match(await unsent(outbound, "ftp://name.test/"), /ftp: is not supported/);
     assert.match(await unsent(outbound, "no url"), /URL/);
     const stranger = await sent(new URL(outbound).origin, `http://name.test:${port}/`);
     assert.deepEqual([stranger.status, stranger.text], [404, ""]);

@@ -111,6 +111,6 @@ test("what workerd by itself cannot bind for one's own crate is refused", async 
   server.options = { ...server.options, flags: ["--crate", CRATE, "--workerd"], serves: false };
   await server.up();
   await until("it has ended", () => server?.child?.exitCode !== null, { withinMs: 120_000, describe: () => server?.output() });
-  assert.match(server.output(), /workerd by itself has no `kv_namespaces`, which the configuration of bobbin has: leave out --workerd\./);
+  assert.match(server.output(), /workerd does not support `kv_namespaces` in the configuration of bobbin: leave out --workerd\./);
   assert.equal(server.child?.exitCode, 1);
 });

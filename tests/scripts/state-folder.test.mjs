@@ -44,7 +44,7 @@ test("a folder of threads is served by one server, however the one before ended"
 
     const second = taker(folder);
     const refusal = await second.said;
-    assert.match(refusal, new RegExp(`served by another server, http://127.0.0.1:${first.child.pid} \\(process ${first.child.pid}\\)`));
+    assert.match(refusal, new RegExp(`Another server, http://127.0.0.1:${first.child.pid}, serves the threads in .* \\(process ${first.child.pid}\\)`));
     assert.match(refusal, /--persist DIR/);
 
     // Killed without a chance to say so.
@@ -60,7 +60,7 @@ test("a folder of threads is served by one server, however the one before ended"
     assert.equal(await fourth.said, "taken");
     fourth.child.kill("SIGKILL");
     await fourth.closed;
-    assert.match(await taker(folder).said, /served by another server/);
+    assert.match(await taker(folder).said, /Another server, .* serves the threads/);
 
     // Ten at the same moment.
     rmSync(join(folder, "server.json"));

@@ -18,10 +18,10 @@ const SAMPLE = {
 test("models that lack a variable are named, with what answers instead", () => {
   const lacking = (/** @type {string[]} */ ...set) => modelsThatLack(SAMPLE, (name) => set.includes(name));
   assert.deepEqual(lacking(), [
-    "models/fast: OPENAI_API_KEY is not set; its fallback demo answers instead.",
+    "models/fast: OPENAI_API_KEY is not set; its fallback demo is used instead.",
     "models/claude: ANTHROPIC_API_KEY is not set; requests to it fail.",
     "models/own: MODEL_URL, which its `baseUrl` needs, is not set; requests to it fail.",
-    "models/cloudflare: wrangler.toml binds no Workers AI (`[ai]`); requests to it fail.",
+    "models/cloudflare: wrangler.toml has no binding to Workers AI (`[ai]`); requests to it fail.",
   ]);
   assert.deepEqual(lacking("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "MODEL_URL", "AI"), []);
   assert.deepEqual(lacking("OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "MODEL_URL", "AI"), []);

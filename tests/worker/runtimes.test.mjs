@@ -64,8 +64,8 @@ test("what workerd does not have by itself is refused by name, before anything i
   };
   const miniflare = join(checkout, "node_modules/miniflare");
   const bucket = { binding: "FILES", bucket_name: "bobbin-files" };
-  assert.match(await refusal({ kv_namespaces: [] }), /^workerd by itself has no `kv_namespaces`, which the configuration of bobbin has: leave out --workerd\.$/);
-  assert.match(await refusal({ r2_buckets: [bucket] }), /^workerd by itself has no `r2_buckets`, which the configuration of bobbin has: leave out --workerd\.$/);
-  assert.match(await refusal({ r2_buckets: [{ ...bucket, remote: true }] }, { miniflare }), /has no buckets of Cloudflare's, and FILES of bobbin is one \(`remote`\): leave out --workerd\.$/);
-  assert.match(await refusal({ r2_buckets: [bucket] }, { miniflare: home }), /object-entry\.worker\.js is missing, from which buckets are made: .* Run `npm ci`\.$/);
+  assert.match(await refusal({ kv_namespaces: [] }), /^workerd does not support `kv_namespaces` in the configuration of bobbin: leave out --workerd\.$/);
+  assert.match(await refusal({ r2_buckets: [bucket] }), /^workerd does not support `r2_buckets` in the configuration of bobbin: leave out --workerd\.$/);
+  assert.match(await refusal({ r2_buckets: [{ ...bucket, remote: true }] }, { miniflare }), /has no access to Cloudflare's buckets, and FILES of bobbin is one \(`remote`\): leave out --workerd\.$/);
+  assert.match(await refusal({ r2_buckets: [bucket] }, { miniflare: home }), /object-entry\.worker\.js is missing, which provides buckets\. .* Run `npm ci`\.$/);
 });

@@ -65,7 +65,7 @@ test("what waits is listed over all threads, and nothing that is not there is fo
   assert.match((await two.there(["approvals", wait])).out, /arguments +\{\n +"amount": 5/);
   const none = await two.there(["approve", "w_00000000_1"]);
   assert.equal(none.code, 1);
-  assert.match(none.err, /Nothing of the id/);
+  assert.match(none.err, /There is no open wait/);
 });
 
 test("a thread is stopped, goes on, is ended for good and deleted", async () => {

@@ -35,7 +35,7 @@ test("the servers are looked at: version, key, surfaces, and what agents lack", 
   assert.deepEqual(levels(near, "variable.missing"), ["warning"]);
   const { code, out } = await two.there(["doctor"], { env: { BOBBIN_KEY: "wrong-key" } });
   assert.equal(code, 1);
-  assert.match(out, /✗ key: The server does not know it\.\n {2}BOBBIN_KEY/);
+  assert.match(out, /✗ key: The server does not know this key\.\n {2}BOBBIN_KEY/);
   assert.doesNotMatch(out.replaceAll("\n", ""), OBEYED);
   assert.ok(!out.includes("wrong-key"));
 });

@@ -68,7 +68,7 @@ test("of a thread that waits, what is complete is exported, and comes through a 
   const { out } = await two.here(["send", "--agent", "payer", "Go", "--wait", "--json"]);
   const { threadId } = asDescribed("send", out);
   const exported = await two.here(["export", threadId, "--bodies"]);
-  assert.match(exported.err, /1 messages of a step that is under way are left out/);
+  assert.match(exported.err, /1 messages of an unfinished step are left out/);
   const lines = exported.out.split("\n").slice(0, -1).map((line) => asDescribed("export line", line));
   assert.deepEqual(lines.filter(({ type }) => type === "message").map(({ message }) => message.content), ["Go"]);
   assert.ok(lines.some(({ type, log }) => type === "log" && log.type === "llm_request"));
@@ -83,8 +83,8 @@ test("a file that is cut off, damaged or none of ours makes no thread", async ()
   const file = join(two.project, "bad.jsonl");
   /** @type {[string, RegExp][]} */
   const bad = [
-    ["", /no export/],
-    ["{}\n", /no export/],
+    ["", /not an export/],
+    ["{}\n", /not an export/],
     [exported.slice(0, -40), /breaks off|not complete/],
     [`${lines.slice(0, -1).join("\n")}\n`, /not complete/],
     [`${lines.filter((line) => !line.includes('"role":"user"')).join("\n")}\n`, /not complete/],
