@@ -5,8 +5,8 @@
 //! calls those with the same watchdogs, retries, fallbacks and logs:
 //!
 //! ```
-//! use bobbin::models::{Delta, FinishReason};
-//! bobbin::models::register("counting", |call| {
+//! use bobbin_models::{Delta, FinishReason};
+//! bobbin_models::register("counting", |call| {
 //!     Box::pin(async move {
 //!         let messages = call.request.messages.len();
 //!         call.send(Delta::Text(format!("You sent {messages} messages."))).await;

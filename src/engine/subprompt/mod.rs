@@ -98,13 +98,8 @@ impl Subprompts<'_> {
                 Some(row) => row,
                 None => {
                     let earlier = self.hooks().earlier_receipt(scope.entered, &call)?;
-                    let run = ToolRun {
-                        thread: self,
-                        scope: &scope,
-                        definitions: &definitions,
-                        reply: &reply,
-                        call: &call,
-                    };
+                    let (scope, definitions) = (&scope, &definitions);
+                    let run = ToolRun { thread: self, scope, definitions, reply: &reply, call: &call };
                     let mut done = run.outcome(earlier).await?;
                     let files = done.take_files(&call.call.name);
                     let row = result_row(&reply, &call, &done, self.host.now_us());

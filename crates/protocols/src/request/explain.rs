@@ -234,7 +234,7 @@ mod tests {
         });
         let catalog = Catalog::from_json(&catalog.to_string()).unwrap();
         let deployment = |name: &str| (name == "KEY").then(|| "VALUE".to_owned());
-        let told = explain(&catalog, "helper", &["calculate", "wait"], &deployment).unwrap();
+        let told = explain(&catalog, "helper", &["calculate", "load_skill", "wait"], &deployment).unwrap();
         let names = |field: &str| -> Vec<String> {
             let list = told[field].as_array().unwrap().iter();
             list.map(|item| format!("{} {}", item["kind"].as_str().unwrap(), item["name"].as_str().unwrap()))
