@@ -285,7 +285,7 @@ test("every link of the documents leads somewhere, every promise has tests, no l
 });
 
 test("the page of errors has every code that is sent, and none that is not", () => {
-  const rust = globSync(["src/**/*.rs", "worker/src/**/*.rs", "isolate/compiler/src/**/*.rs"], { cwd: checkout }).map(read);
+  const rust = globSync(["src/**/*.rs", "crates/**/*.rs", "worker/src/**/*.rs", "isolate/compiler/src/**/*.rs"], { cwd: checkout }).map(read);
   const sources = [...rust, ...globSync("isolate/*.js", { cwd: checkout }).map(read)].map((text) => text.replace(/^#\[cfg\(test\)\]\nmod \w+ \{.*/ms, ""));
   const all = (/** @type {RegExp} */ pattern) => sources.flatMap((text) => [...text.matchAll(pattern)].map(([, name = ""]) => name));
   /** Returns the variants of the enum of this name, or of the one that has a certain variant. @param {string} name */

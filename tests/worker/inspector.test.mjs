@@ -550,7 +550,7 @@ test("servers are shown as they are, and what they ask is answered", async () =>
   await accessible(page, "forms of servers");
   await picture(page, "waiting-servers");
   await button(form, "Send").click();
-  await form.getByRole("alert").getByText("“Name” is needed.").waitFor();
+  await form.getByRole("alert").getByText("“Name” is required.").waitFor();
   await form.getByLabel("Name").fill("Bo");
   await form.getByLabel("size (optional)").selectOption("large");
   await form.getByLabel("sure").uncheck();
