@@ -25,6 +25,8 @@
 //! The Cloudflare shell is the crate `bobbin-worker` (`worker/`). The simulated host for tests of the engine
 //! is in `tests/engine/`.
 
+#![forbid(unsafe_code)]
+
 pub mod api;
 pub mod directory;
 pub mod engine;

@@ -13,7 +13,7 @@ use bobbin::request::every_owner::{EVERY_OWNER, EveryOwner, Listing};
 use bobbin::request::memory::object_name;
 use bobbin::request::target::below_thread;
 use bobbin::request::{
-    BodyRule, EnvOf, FINGERPRINT, Follow, Matched, McpRoute, MemoryAsk, MemoryCall, MemoryRoute, Query,
+    BodyRule, EnvOf, FINGERPRINT, Follow, Matched, MemoryAsk, MemoryCall, MemoryRoute, OpenRoute, Query,
     Route, StreamRoute, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, fields, route::no_route,
     thread_id,
 };
@@ -125,28 +125,15 @@ impl Incoming<'_> {
         auth::guard(self.config, &self.head, matched.as_ref().ok().map(|matched| matched.body))?;
         let Matched { route, parameters, body: rule } = matched?;
         let check_query = || parameters.map_or(Ok(()), |known| self.target.query.check(known));
-        // Routes without credentials.
-        match route {
-            Route::Health => return self.health(),
-            Route::Mcp(McpRoute::Metadata) => {
+        if let Route::Open(of) = route {
+            // An authorization server may send further parameters, and so may a load balancer.
+            if !matches!(of, OpenRoute::Health | OpenRoute::SignedIn) {
                 check_query()?;
-                return self.mcp_metadata();
             }
-            // Whatever else an authorization server says is ignored.
-            Route::SignedIn => return self.signed_in().await,
-            Route::ClientDocument => {
-                check_query()?;
-                let var = |name: &str| self.env.var(name);
-                return self.value(&servers::client_document(&var, origin_of(&self.head.url)));
-            }
-            Route::Resume => {
-                check_query()?;
-                return self.resume(rule).await;
-            }
-            _ => {}
+            return self.open(of, rule).await;
         }
         let caller = match route {
-            Route::Mcp(_) => {
+            Route::Mcp => {
                 self.must_be_own()?;
                 auth::authenticate_mcp(self.config, &self.head, &self.resource()).await?
             }
@@ -154,9 +141,8 @@ impl Incoming<'_> {
         };
         check_query()?;
         match route {
-            // Answered above.
-            Route::Health | Route::SignedIn | Route::ClientDocument | Route::Resume => Err(no_route()),
-            Route::Mcp(of) => self.mcp(caller, of, rule).await,
+            Route::Open(of) => self.open(of, rule).await,
+            Route::Mcp => self.mcp(caller, rule).await,
             Route::ListWaits => self.waits(&caller).await,
             Route::Agents => {
                 caller.may(&Action::Catalog, None)?;
@@ -222,6 +208,20 @@ impl Incoming<'_> {
                 let id = thread_id::named(&named, caller.owner()).ok_or_else(no_thread)?;
                 self.follow(caller, &id, follow).await
             }
+        }
+    }
+
+    /// Serves a route that needs no credentials.
+    async fn open(&self, of: OpenRoute, rule: BodyRule) -> Result<Response> {
+        match of {
+            OpenRoute::Health => self.health(),
+            OpenRoute::McpMetadata => self.mcp_metadata(),
+            OpenRoute::SignedIn => self.signed_in().await,
+            OpenRoute::ClientDocument => {
+                let var = |name: &str| self.env.var(name);
+                self.value(&servers::client_document(&var, origin_of(&self.head.url)))
+            }
+            OpenRoute::Resume => self.resume(rule).await,
         }
     }
 
@@ -309,7 +309,8 @@ impl Incoming<'_> {
         let catalog = catalog(&self.catalog)?;
         let mut told =
             json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION"), "agents": catalog.agents.len() });
-        let caller = auth::authenticate(self.config, &self.head, &self.target.query, &Route::Health);
+        let caller =
+            auth::authenticate(self.config, &self.head, &self.target.query, &Route::Open(OpenRoute::Health));
         if caller.is_ok_and(|caller| caller.scope == Scope::Admin)
             && let Some(fields) = told.as_object_mut()
         {

@@ -9,6 +9,8 @@
 //! * [`definitions`]: the definitions, the catalog, and the records that a thread keeps. Plain data.
 //!   [`names`]: validation and suggestions of names. [`validate`]: validation of a catalog.
 
+#![forbid(unsafe_code)]
+
 pub mod dates;
 pub mod definitions;
 pub mod error;

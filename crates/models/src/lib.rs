@@ -14,6 +14,8 @@
 //! * [`failure`]: errors and the reaction to them. `error_body`: the body of a failed response.
 //!   `backoff`: pauses.
 
+#![forbid(unsafe_code)]
+
 pub mod address;
 pub mod ai;
 pub mod anthropic;

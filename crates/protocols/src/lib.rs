@@ -8,6 +8,8 @@
 //!   [`run_events`] (the events of a run) and [`open_waits`] (waits by the names that answers use).
 //! * [`mcp_client`]: the client side of MCP.
 
+#![forbid(unsafe_code)]
+
 pub mod access;
 pub mod ag_ui;
 pub mod ai_sdk;

@@ -13,7 +13,7 @@ pub(crate) mod thread_client;
 
 use bobbin::access::{Action, Caller};
 use bobbin::request::surfaces::Surface;
-use bobbin::request::{AgUiRoute, BodyRule, ChatRoute, McpRoute, OpenAiRoute, route::no_route};
+use bobbin::request::{AgUiRoute, BodyRule, ChatRoute, OpenAiRoute, route::no_route};
 use bobbin::{Code, Error, Result};
 
 use crate::answer::{self, Response};
@@ -115,7 +115,7 @@ impl Incoming<'_> {
     }
 
     /// Serves clients of MCP, if the deployment does.
-    pub(crate) async fn mcp(&self, caller: Caller, of: McpRoute, rule: BodyRule) -> Result<Response> {
+    pub(crate) async fn mcp(&self, caller: Caller, rule: BodyRule) -> Result<Response> {
         self.must_have(Surface::Mcp)?;
         mcp_server::must_have_agents(&caller)?;
         let body = self.body(rule).await?;
@@ -133,10 +133,7 @@ impl Incoming<'_> {
             secret: self.config.secret(),
             dev: self.config.dev,
         };
-        match of {
-            McpRoute::Post => asked.post(body).await,
-            McpRoute::Metadata => self.mcp_metadata(),
-        }
+        asked.post(body).await
     }
 
     /// The issuer of access tokens for MCP, if the deployment accepts any.

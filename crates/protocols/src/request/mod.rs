@@ -5,7 +5,7 @@
 //! as a stream. The object that owns the data authorises, parses and answers. So a body is parsed once, where it is used.
 //!
 //! * `target`: the address of a request. `route`: routes as types. `table`: every route; `row`: one of them, and the search. `memory`: routes of
-//!   memories; `chats`: of pages of the AI SDK and of AG-UI; `openai`: of clients of OpenAI; `mcp`: of MCP. `endpoints`: which custom endpoint answers. `cors`: which origins may ask.
+//!   memories; `chats`: of pages of the AI SDK and of AG-UI; `openai`: of clients of OpenAI. `endpoints`: which custom endpoint answers. `cors`: which origins may ask.
 //! * `body`: what a route accepts. `fields`, `query`: fields and parameters, taken one by one. `thread_id`: ids of threads.
 //! * `directory_call`: requests to a directory. `every_owner`: lists over those of all owners. `between`: requests of one thread to another.
 //! * `surfaces`: which protocols of others are answered in. `served`: answers that need not be JSON. `agents`: agents as clients see them.
@@ -21,7 +21,6 @@ pub mod every_owner;
 pub mod explain;
 pub mod fields;
 pub mod history;
-pub mod mcp;
 pub mod memory;
 pub mod openai;
 pub mod query;
@@ -35,11 +34,10 @@ pub mod thread_id;
 
 pub use crate::request::body::BodyRule;
 pub use crate::request::chats::{AgUiRoute, ChatRoute};
-pub use crate::request::mcp::McpRoute;
 pub use crate::request::memory::{MemoryAsk, MemoryCall, MemoryRoute};
 pub use crate::request::openai::OpenAiRoute;
 pub use crate::request::query::Query;
-pub use crate::request::route::{EnvOf, Follow, Matched, Route, StreamRoute, ThreadRoute};
+pub use crate::request::route::{EnvOf, Follow, Matched, OpenRoute, Route, StreamRoute, ThreadRoute};
 pub use crate::request::served::{Content, Served};
 pub use crate::request::target::Target;
 

@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 use crate::request::row::{Row, find};
 use crate::request::table::{FOLLOWS, OfThread, ROUTES, STREAMS, TEXTS};
 use crate::request::target::Target;
-use crate::request::{AgUiRoute, BodyRule, ChatRoute, McpRoute, MemoryRoute, OpenAiRoute};
+use crate::request::{AgUiRoute, BodyRule, ChatRoute, MemoryRoute, OpenAiRoute};
 use bobbin_definitions::definitions::endpoint::{self, Method};
 use bobbin_definitions::error::{Code, Error, Result};
 
 /// A route of the API, prefix `/api` (and `/healthz`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// `GET /healthz`: no credentials.
-    Health,
+    /// A route that needs no credentials.
+    Open(OpenRoute),
     /// `GET /api/agents`.
     Agents,
     /// `GET /api/agents/:name`.
     Agent(String),
-    /// `GET /api/agents/:name/explain`: what it uses, and what of it is missing.
+    /// `GET /api/agents/:name/explain`: its definitions, and what the deployment lacks for it.
     ExplainAgent(String),
     /// `POST /api/threads`.
     CreateThread,
@@ -30,45 +30,39 @@ pub enum Route {
     ListOwners,
     /// `POST /api/tokens`.
     MintToken,
-    /// `GET /api/waits`: what is open in all threads of an owner.
+    /// `GET /api/waits`: open waits in all threads of an owner.
     ListWaits,
-    /// `GET /api/mcp`: the MCP servers, and how they answer.
+    /// `GET /api/mcp`: the MCP servers and their status.
     ListServers,
-    /// `POST /api/resume`: decides with the token of a link.
-    Resume,
-    /// `GET /api/oauth/callback`: a browser comes back from where somebody has signed in to an MCP server.
-    SignedIn,
-    /// `GET /.well-known/bobbin-client.json`: what the deployment says of itself where people sign in.
-    ClientDocument,
     /// `GET /api/envs/instance`, `GET /api/envs/account`.
     GetEnv(EnvOf),
     /// `PATCH /api/envs/instance`, `PATCH /api/envs/account`.
     PatchEnv(EnvOf),
     /// Below `/api/memory/:name`: a memory that threads share.
     Memory {
-        /// The memory.
+        /// The memory's name.
         memory: String,
-        /// What of it.
+        /// The route below it.
         of: MemoryRoute,
     },
     /// Below `/api/chat` and `/api/agents/:agent/chat`: a chat of the AI SDK.
     Chat {
-        /// The agent that the path names.
+        /// The agent in the path.
         agent: Option<String>,
-        /// What of it.
+        /// The route below it.
         of: ChatRoute,
     },
     /// `GET` and `POST /api/agents/:agent/ag-ui`: a conversation of AG-UI.
     AgUi {
         /// The agent.
         agent: String,
-        /// What is asked.
+        /// The operation.
         of: AgUiRoute,
     },
-    /// Below `/v1`: what clients of OpenAI ask.
+    /// Below `/v1`: OpenAI's APIs.
     OpenAi(OpenAiRoute),
-    /// `/mcp`: what clients of MCP ask.
-    Mcp(McpRoute),
+    /// `POST /mcp`: a message of an MCP client.
+    Mcp,
     /// Below `/api/threads/:id`: answered with a text.
     Thread(String, ThreadRoute),
     /// Below `/api/threads/:id`: files, uploads, and endpoints of the application.
@@ -77,7 +71,22 @@ pub enum Route {
     Follow(String, Follow),
 }
 
-/// Whose values of variables, besides a thread's own.
+/// A route that needs no credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenRoute {
+    /// `GET /healthz`.
+    Health,
+    /// `GET /.well-known/oauth-protected-resource`, also with `/mcp` appended: the issuer of tokens for MCP.
+    McpMetadata,
+    /// `GET /.well-known/bobbin-client.json`: the deployment's metadata as an OAuth client.
+    ClientDocument,
+    /// `GET /api/oauth/callback`: the browser returns after a sign-in to an MCP server.
+    SignedIn,
+    /// `POST /api/resume`: a decision, with the token of a link.
+    Resume,
+}
+
+/// The level of variables, besides a thread's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnvOf {
     /// The deployment's.
@@ -90,11 +99,11 @@ pub enum EnvOf {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "route", content = "id", rename_all = "snake_case")]
 pub enum ThreadRoute {
-    /// Creates the thread: not a route of its own, but what `POST /threads` sends to the new object.
+    /// Creates the thread. Between objects only: sent for `POST /threads`.
     Create,
-    /// Creates the thread as a copy of another: no route of the API, but what that one sends to the new object.
+    /// Creates the thread as a copy of another. Between objects only.
     CreateFork,
-    /// A page for the copy of a thread: no route of the API, either.
+    /// Reads a page for the copy of a thread. Between objects only.
     CopyPage,
     /// `POST /fork`: a copy of the thread.
     Fork,
@@ -114,7 +123,7 @@ pub enum ThreadRoute {
     PatchMessage(String),
     /// `DELETE /messages/:id`.
     DeleteMessage(String),
-    /// `POST /messages/:id/regenerate`: what was said before it is answered anew.
+    /// `POST /messages/:id/regenerate`: replaces this reply and everything after it by a new one.
     Regenerate(String),
     /// `POST /stop`.
     Stop,
@@ -140,15 +149,15 @@ pub enum ThreadRoute {
     GetBudget,
     /// `PATCH /budget`: sets limits.
     PatchBudget,
-    /// `GET /context`: what the next request to a model would hold.
+    /// `GET /context`: the contents of the next request to a model.
     GetContext,
-    /// `POST /context/summarize`: a summary is to be made.
+    /// `POST /context/summarize`: writes a summary.
     Summarize,
-    /// `DELETE /context/summary`: messages take its place again.
+    /// `DELETE /context/summary`: replaces the summary by its messages.
     DropSummary,
     /// `GET /runs/:run/spans`.
     GetSpans(String),
-    /// `GET /steps/:message/request`: what the model was sent that wrote this reply.
+    /// `GET /steps/:message/request`: the request to the model that wrote this reply.
     GetStepRequest(String),
     /// `GET /kv`: one value, or a page of them.
     GetValues,
@@ -166,15 +175,15 @@ pub enum ThreadRoute {
     RunEffect(String),
     /// `POST /effects/:id/cancel`.
     CancelEffect(String),
-    /// `GET /variables/:id`: what a subagent waits for.
+    /// `GET /variables/:id`: the variables that a subagent waits for.
     GetVariables(String),
-    /// `POST /variables/:id`: gives it, and starts the subagent.
+    /// `POST /variables/:id`: sets them, and starts the subagent.
     PostVariables(String),
-    /// `GET /waits`: what the thread asks of people.
+    /// `GET /waits`: questions to people.
     ListWaits,
     /// `POST /waits`: decides several.
     DecideWaits,
-    /// `DELETE /waits/remembered`: approvals count for no later call any more.
+    /// `DELETE /waits/remembered`: forgets approvals of later calls.
     ForgetWaits,
     /// `GET /waits/:id`.
     GetWait(String),
@@ -182,23 +191,23 @@ pub enum ThreadRoute {
     DecideWait(String),
     /// Below `/memory/:name`.
     Memory {
-        /// The memory.
+        /// The memory's name.
         memory: String,
-        /// What of it.
+        /// The route below it.
         of: MemoryRoute,
     },
-    /// What another thread of the family tells this one: no route of the API, but what one object sends to another.
+    /// A message from another thread of the family. Between objects only.
     Envelope,
-    /// A browser has come back from where somebody has signed in: no route of a thread, either, but what
-    /// `GET /api/oauth/callback` sends to the object that its state names.
+    /// The callback of a sign-in. Between objects only: sent for `GET /api/oauth/callback` to the thread that its
+    /// state names.
     CameBack,
-    /// A call of a member of the thread by code of another one of its family: no route of the API, either.
+    /// A call of a member of `state` by code of another thread of the family. Between objects only.
     Member,
-    /// A call of a tool that a client of MCP makes: no route of the API.
+    /// A tool call of an MCP client. Between objects only.
     Call,
-    /// What came of such a call, by its message, with its files' contents: no route of the API.
+    /// The outcome of such a call, by its message, with the contents of its files. Between objects only.
     Called(String),
-    /// A file's content, in the same form: no route of the API.
+    /// A file's content in the same form. Between objects only.
     FileContent(String),
 }
 
@@ -208,19 +217,19 @@ pub enum ThreadRoute {
 pub enum StreamRoute {
     /// `GET /fs`: the root's listing, numbers, or a search.
     ListFiles,
-    /// `GET /fs/{path}`: a file, its record, or a directory's listing. The path is as it was asked for.
+    /// `GET /fs/{path}`: a file, its record, or a directory's listing. The path is not normalized.
     GetFile(String),
     /// `HEAD /fs/{path}`.
     HeadFile(String),
     /// `PUT /fs/{path}`: writes the body.
     PutFile(String),
-    /// `POST /fs/{path}`: writes the body, or does what a JSON body says.
+    /// `POST /fs/{path}`: writes the body, or performs the operation in a JSON body.
     PostFile(String),
     /// `PATCH /fs/{path}`: moves.
     MoveFile(String),
     /// `DELETE /fs/{path}`.
     DeleteFile(String),
-    /// `GET /uploads`: those that are under way.
+    /// `GET /uploads`: unfinished uploads.
     ListUploads,
     /// `POST /uploads`: begins an upload in chunks.
     StartUpload,
@@ -281,10 +290,10 @@ impl Route {
             return Err(Error::field("path", text).hint("Write where it leads to."));
         }
         let matched = Route::find(method, &segments, target)?;
-        // Clients and proxies resolve such segments, too: what is left of `…/messages/..` ends with a slash, and was
-        // not to be the thread.
-        let of_ours = !matches!(matched.route, Route::Stream(_, StreamRoute::Endpoint { .. }));
-        if of_ours && target.path.ends_with('/') && !matches!(method, "GET" | "HEAD") {
+        // Clients and proxies resolve such segments, too. `…/messages/..` then ends with a slash, and was not
+        // meant to be the thread.
+        let is_endpoint = matches!(matched.route, Route::Stream(_, StreamRoute::Endpoint { .. }));
+        if !is_endpoint && target.path.ends_with('/') && !matches!(method, "GET" | "HEAD") {
             return Err(Error::field(
                 "path",
                 "The path ends with a slash, as one that ended with `..` does.",
@@ -295,14 +304,14 @@ impl Route {
     }
 
     fn find(method: &str, segments: &[&str], target: &Target) -> Result<Matched> {
-        // A load balancer may ask for the head alone.
+        // A load balancer may send `HEAD`.
         let method = if (segments, method) == (&["healthz"], "HEAD") { "GET" } else { method };
         if let Some((route, row)) = find(ROUTES, method, segments)? {
             return Ok(Matched { route, parameters: Some(row.parameters), body: row.body });
         }
         match segments {
             ["api", "threads", thread, rest @ ..] => of_thread(method, segments, thread, rest),
-            ["api", "memory", ..] => Err(no_memory_route()),
+            ["api", "memory", _, ..] => Err(no_memory_route()),
             ["api", "chat", ..] | ["api", "agents", _, "chat", ..] => Err(no_route()),
             ["v1", ..] => Err(not_offered()),
             _ => Err(Error::new(Code::NotFound, format!("There is no route {}.", target.path))
@@ -333,7 +342,14 @@ fn of_thread(method: &str, segments: &[&str], thread: &str, rest: &[&str]) -> Re
         let parameters = Some(row.parameters);
         return Ok(Matched { route: Route::Follow(thread, route), parameters, body: row.body });
     }
-    Err(if rest.first() == Some(&"memory") { no_memory_route() } else { no_route() })
+    Err(match rest {
+        ["memory", _, "logs"] => {
+            let text = "The requests of a thread's own memory are in the thread's log.";
+            Error::new(Code::NotFound, text).hint("GET /api/threads/:id/logs")
+        }
+        ["memory", _, ..] => no_memory_route(),
+        _ => no_route(),
+    })
 }
 
 impl ThreadRoute {
@@ -424,12 +440,12 @@ fn not_offered() -> Error {
     )
 }
 
-/// Nothing is there, and nothing of the application's own.
+/// The error for a path below a thread that is neither a route nor an endpoint.
 pub fn no_route() -> Error {
     Error::new(Code::NotFound, "A thread has no such route.")
 }
 
-/// A method that no endpoint can answer. Whether there is one for others, only the catalog knows.
+/// The error for a method that no endpoint can have. Only the catalog knows which endpoints have the others.
 fn unknown_method(method: &str) -> Error {
     Error::new(Code::MethodNotAllowed, format!("{method} is not possible here."))
         .hint("Endpoints answer GET, HEAD, POST, PUT, PATCH and DELETE.")

@@ -4,9 +4,9 @@
 use bobbin_definitions::limits::{DOCUMENT_REQUEST_BYTES, MESSAGE_REQUEST_BYTES};
 
 use crate::request::body::{CHAT, REQUEST};
-use crate::request::route::{EnvOf, Follow, Route, StreamRoute, ThreadRoute};
+use crate::request::route::{EnvOf, Follow, OpenRoute, Route, StreamRoute, ThreadRoute};
 use crate::request::row::{Ids, Row};
-use crate::request::{AgUiRoute, BodyRule, ChatRoute, McpRoute, MemoryRoute, OpenAiRoute};
+use crate::request::{AgUiRoute, BodyRule, ChatRoute, MemoryRoute, OpenAiRoute};
 
 /// A body of JSON with the size of a message.
 const fn message(what: &'static str) -> BodyRule {
@@ -48,17 +48,17 @@ pub const LOGS: &[&str] = &["limit", "offset", "order", "ids", "messageIds"];
 /// Routes that the Worker answers, or that name no thread.
 #[rustfmt::skip]
 pub const ROUTES: &[Row<Route>] = &[
-    Row::get("/healthz", "health", |_| Route::Health),
+    Row::get("/healthz", "health", |_| Route::Open(OpenRoute::Health)),
     Row::get("/api/agents", "listAgents", |_| Route::Agents),
     Row::get("/api/agents/{name}", "getAgent", |ids| Route::Agent(ids.take())),
     Row::get("/api/agents/{name}/explain", "explainAgent", |ids| Route::ExplainAgent(ids.take())),
     Row::post("/api/tokens", "mintToken", |_| Route::MintToken).body(REQUEST),
     Row::get("/api/waits", "listOpenWaits", |_| Route::ListWaits).query(&["user_id", "kind", "limit", "cursor"]),
     Row::get("/api/mcp", "listMcpServers", |_| Route::ListServers),
-    Row::post("/api/resume", "resume", |_| Route::Resume).body(message("a decision")),
+    Row::post("/api/resume", "resume", |_| Route::Open(OpenRoute::Resume)).body(message("a decision")),
     // An authorization server may send further parameters: the handler ignores them.
-    Row::get("/api/oauth/callback", "signedIn", |_| Route::SignedIn).query(&["state", "code", "iss", "error"]),
-    Row::get("/.well-known/bobbin-client.json", "clientDocument", |_| Route::ClientDocument),
+    Row::get("/api/oauth/callback", "signedIn", |_| Route::Open(OpenRoute::SignedIn)).query(&["state", "code", "iss", "error"]),
+    Row::get("/.well-known/bobbin-client.json", "clientDocument", |_| Route::Open(OpenRoute::ClientDocument)),
     Row::get("/api/envs/instance", "getInstanceEnv", |_| Route::GetEnv(EnvOf::Instance)).query(OWNER),
     Row::patch("/api/envs/instance", "changeInstanceEnv", |_| Route::PatchEnv(EnvOf::Instance)).query(OWNER).body(REQUEST),
     Row::get("/api/envs/account", "getAccountEnv", |_| Route::GetEnv(EnvOf::Account)).query(OWNER),
@@ -88,9 +88,9 @@ pub const ROUTES: &[Row<Route>] = &[
     Row::get("/api/agents/{name}/ag-ui", "getAgUi", |ids| Route::AgUi { agent: ids.take(), of: AgUiRoute::Read }).query(AG_UI),
     Row::post("/api/agents/{name}/ag-ui", "runAgUi", |ids| Route::AgUi { agent: ids.take(), of: AgUiRoute::Run }).query(&["threadId", "reasoning", "parts", "revise"]).body(message("a request for a run")),
 
-    Row::get("/.well-known/oauth-protected-resource", "getResourceMetadata", |_| Route::Mcp(McpRoute::Metadata)),
-    Row::get("/.well-known/oauth-protected-resource/mcp", "getMcpMetadata", |_| Route::Mcp(McpRoute::Metadata)),
-    Row::post("/mcp", "postMcp", |_| Route::Mcp(McpRoute::Post)).body(REQUEST),
+    Row::get("/.well-known/oauth-protected-resource", "getResourceMetadata", |_| Route::Open(OpenRoute::McpMetadata)),
+    Row::get("/.well-known/oauth-protected-resource/mcp", "getMcpMetadata", |_| Route::Open(OpenRoute::McpMetadata)),
+    Row::post("/mcp", "postMcp", |_| Route::Mcp).body(REQUEST),
 
     Row::get("/v1/models", "listModels", |_| Route::OpenAi(OpenAiRoute::Models)),
     Row::get("/v1/models/{name}", "getModel", |ids| Route::OpenAi(OpenAiRoute::Model(ids.take()))),

@@ -76,12 +76,14 @@ fn a_known_path_with_another_method_names_its_methods() {
     }
     let healthz =
         |method| Route::of(method, &Target::of("https://host/healthz")).map(|matched| matched.route);
-    assert_eq!(healthz("HEAD"), Ok(Route::Health));
+    assert_eq!(healthz("HEAD"), Ok(Route::Open(OpenRoute::Health)));
     assert_eq!(healthz("POST").unwrap_err().hint.as_deref(), Some("Allowed: GET."));
     // The owners' list is no thread.
     let owners = Route::of("DELETE", &Target::of("https://host/api/threads/owners"));
     assert_eq!(owners.unwrap_err().code, Code::MethodNotAllowed);
-    for path in ["/memory/b/nowhere", "/messages/m/nowhere", "/effects/e/nowhere"] {
+    // The log of a thread's own memory is the thread's log.
+    assert_eq!(of("GET", "/memory/b/logs").unwrap_err().hint.as_deref(), Some("GET /api/threads/:id/logs"));
+    for path in ["/memory", "/memory/b/nowhere", "/messages/m/nowhere", "/effects/e/nowhere"] {
         assert_eq!(of("GET", path).unwrap_err().code, Code::NotFound, "{path}");
     }
 }
