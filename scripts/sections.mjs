@@ -30,10 +30,15 @@ const ISOLATE_BUILD = "build of the isolate Worker";
 const WORKER_BUILD = "build of the Worker";
 const CLIENT_BUILD = "build of the client";
 
+/** The core, and the crates below it. */
+export const CORE = ["bobbin", "bobbin-definitions", "bobbin-models", "bobbin-protocols", "bobbin-redaction"];
 /** The tests outside the core. */
-export const TESTS = [...NATIVE, "--exclude", "bobbin"];
+export const TESTS = [...NATIVE, ...CORE.flatMap((name) => ["--exclude", name])];
 /** The core compiled again with its unit tests. They take seconds, and optimizing it for them would take a minute. */
-export const UNITS = ["--package", "bobbin", "--lib", "--features", "bobbin-definitions/schema", "--config", "profile.dev.package.bobbin.opt-level=0"];
+export const UNITS = [
+  ...CORE.flatMap((name) => ["--package", name, "--config", `profile.dev.package.${name}.opt-level=0`]),
+  ...["--lib", "--features", "bobbin-definitions/schema"],
+];
 
 /** Files that no program reads, and files that only JavaScript programs read. */
 const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;

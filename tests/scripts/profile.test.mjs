@@ -12,12 +12,12 @@ import { TOOL } from "../../scripts/build.mjs";
 import { inCheckout, root } from "../../scripts/files.mjs";
 import { run } from "../../scripts/run.mjs";
 import { TARGET } from "../../scripts/rust.mjs";
-import { TESTS, UNITS } from "../../scripts/sections.mjs";
+import { CORE, TESTS, UNITS } from "../../scripts/sections.mjs";
 
 /** They are names of what others have, and no code. */
 const WITHOUT_CODE = ["cfg-if", "futures"];
 /** They are compiled for the sweeps, and so at a level of their own. */
-const OURS = ["bobbin", "bobbin-definitions", "bobbin-models", "bobbin-protocols", "bobbin-redaction", "bobbin-tests"];
+const OURS = [...CORE, "bobbin-tests"];
 
 /** @param {...string} args */
 async function tree(...args) {
@@ -103,7 +103,7 @@ function linkedUnits(units, roots) {
 test("the units of the core find compiled what other tests are made of", async () => {
   const [tests, units] = [await compiled(TESTS), await compiled(UNITS)];
   const there = new Set(tests.map(({ key }) => key));
-  const others = units.filter(({ key, crate }) => !there.has(key) && crate !== "bobbin").map(({ name }) => name);
+  const others = units.filter(({ key, crate }) => !there.has(key) && !CORE.includes(crate)).map(({ name }) => name);
   assert.ok(units.length > 50);
   assert.deepEqual(others, [], "Cargo.toml gives them the features and settings that they have in the others");
 });
