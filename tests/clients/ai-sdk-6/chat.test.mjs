@@ -3,5 +3,5 @@
 import { fileURLToPath } from "node:url";
 import { chats } from "../support/chats.mjs";
 
-const client = { major: 6, folder: fileURLToPath(new URL(".", import.meta.url)), features: "replay" };
+const client = { major: 6, folder: fileURLToPath(new URL(".", import.meta.url)), features: "" };
 chats(client, false);
