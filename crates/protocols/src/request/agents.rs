@@ -1,4 +1,5 @@
-//! Agents as clients see them: what they are and what they need, without the text of prompts and without any value.
+//! Agents as clients see them: their properties and requirements, without the text of prompts and without
+//! values.
 
 use serde_json::Value;
 
@@ -6,14 +7,14 @@ use bobbin_definitions::definitions::{Agent, Catalog, Variable};
 use bobbin_definitions::error::{Code, Error, Result};
 use bobbin_definitions::json;
 
-/// The header by which a thread's object is told under which origin it was asked.
+/// The header with the origin of the request's URL, for a thread's object.
 pub const ORIGIN: &str = "x-bobbin-origin";
 
-/// What a list shows of an agent: `{name, title, type, description, icon}` (spec §27.1, the `agent` of a thread). An icon
-/// that is a path is told with `origin`, such as `https://bobbin.example`, before it (spec §7.1).
+/// The entry of an agent in a list: `{name, title, type, description, icon}` (spec §27.1, the `agent` of a
+/// thread). An icon that is a path gets the prefix `origin`, such as `https://bobbin.example` (spec §7.1).
 pub fn summary(agent: &Agent, origin: &str) -> Value {
     let icon = agent.icon.as_deref().map(|icon| match icon.strip_prefix('/') {
-        // Two slashes are another host.
+        // A path with two leading slashes names another host.
         Some(path) if !path.starts_with('/') => format!("{origin}{icon}"),
         _ => icon.to_owned(),
     });
@@ -26,7 +27,7 @@ pub fn summary(agent: &Agent, origin: &str) -> Value {
     })
 }
 
-/// The summary, and how the agent is published.
+/// The summary, and the publication of the agent.
 fn listed(agent: &Agent, origin: &str) -> Value {
     let mut listed = summary(agent, origin);
     let package = [
@@ -43,17 +44,18 @@ fn listed(agent: &Agent, origin: &str) -> Value {
     listed
 }
 
-/// `GET /agents`: `{agents: [summary]}`, by name; of packages their entry agents alone, and how agents are published.
+/// `GET /agents`: `{agents: [summary]}`, by name, with their publication. A package shows only its entry
+/// agents.
 pub fn list(catalog: &Catalog, origin: &str) -> Value {
     let agents: Vec<Value> = catalog.shown_agents().map(|agent| listed(agent, origin)).collect();
     json!({ "agents": agents })
 }
 
-/// `GET /agents/:name`: the summary, its sides with their prompts' models and tools, and the variables that a thread
-/// of it may be given (`env` of `POST /threads`).
+/// `GET /agents/:name`: the summary, the sides with their prompts' models and tools, and the variables that a
+/// client may set for a thread of the agent (`env` of `POST /threads`).
 ///
 /// # Errors
-/// `agent_not_found`, with the names there are as hint.
+/// `agent_not_found`, with the existing names as hint.
 pub fn detail(catalog: &Catalog, name: &str, origin: &str) -> Result<Value> {
     let agent = catalog.shown_agent(name).ok_or_else(|| not_found(catalog, name))?;
     let mut detail = listed(agent, origin);
@@ -89,25 +91,25 @@ pub fn detail(catalog: &Catalog, name: &str, origin: &str) -> Result<Value> {
     Ok(detail)
 }
 
-/// There is no agent of that name.
+/// The error for an unknown agent.
 pub fn not_found(catalog: &Catalog, name: &str) -> Error {
     let names: Vec<&str> = catalog.shown_agents().map(|agent| agent.name.as_str()).collect();
     let error = Error::new(Code::AgentNotFound, format!("No agent named “{name}”."));
     if names.is_empty() { error } else { error.hint(format!("Agents: {}.", names.join(", "))) }
 }
 
-/// The error for an agent that is not offered in protocols of others.
+/// The error for an agent that is not offered in protocols of other systems.
 pub fn not_exposed(catalog: &Catalog, name: &str) -> Error {
     let error = Error::new(Code::AgentNotFound, format!("No agent named “{name}” is offered here."));
     error.hint(format!("There are: {}.", exposed(catalog)))
 }
 
-/// The error for a request that does not say which agent it means, where there is not just one.
+/// The error for a request that does not name its agent, unless there is exactly one.
 pub fn which_one(catalog: &Catalog) -> Error {
     Error::missing("agent").hint(format!("Say which: /api/chat?agent=… There are: {}.", exposed(catalog)))
 }
 
-/// The names of those that are exposed, for hints.
+/// The names of the exposed agents, for hints.
 pub fn exposed(catalog: &Catalog) -> String {
     let names = catalog.shown_agents().filter(|agent| agent.is_exposed()).map(|agent| agent.name.as_str());
     let names: Vec<&str> = names.collect();

@@ -1,4 +1,4 @@
-//! Requests of one thread to another.
+//! Requests from one thread to another.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use crate::access::Caller;
 use crate::request::{Query, ThreadRequest};
 use bobbin_definitions::error::{Code, Error, Fault};
 
-/// What holds of every thread but those that are made in the place of a deleted one.
+/// The first life of a thread id. Only threads that replace a deleted one have a later life.
 pub const fn first_life() -> i64 {
     1
 }
@@ -30,7 +30,7 @@ pub fn to_thread<R>(id: &str, route: R) -> ThreadRequest<R> {
     }
 }
 
-/// An error as an answer tells it; `overloaded` or `internal` for one that is none of ours.
+/// The error in a response of a thread; `overloaded` or `internal` if the body is not an error of Bobbin.
 pub fn error_of(status: u16, retry_after_s: Option<u32>, body: &[u8]) -> Error {
     #[derive(Deserialize)]
     struct ErrorBody {

@@ -1,27 +1,27 @@
-//! What a route accepts as its body.
+//! The body that a route accepts.
 
 use bobbin_definitions::error::{Code, Error, Result};
 use bobbin_definitions::limits::REQUEST_BYTES;
 
-/// Whether a route reads a body, and how large it may be.
+/// The body of a route: whether it is read, and its maximum size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyRule {
-    /// It is left unread.
+    /// The body is not read.
     Ignored,
-    /// JSON up to so many bytes.
+    /// JSON of limited size.
     Json {
         /// The limit in bytes.
         limit: usize,
-        /// What the limit is called.
+        /// The name of the body in the error message.
         what: &'static str,
     },
-    /// It passes on to the object as a stream; the object knows what it takes.
+    /// The body passes on to the object as a stream. The object checks it.
     Streamed,
 }
 
 impl BodyRule {
-    /// Refuses a body by what its headers say: another type than JSON, or a length over the limit. A request without
-    /// a body needs no type.
+    /// Refuses a body by its headers: a type other than JSON, or a length over the limit. A request without a
+    /// body needs no type.
     ///
     /// # Errors
     /// `unsupported_media_type`, `too_large`.
@@ -40,14 +40,14 @@ impl BodyRule {
         if content_length.is_some_and(|length| length > limit) { Err(self.too_large()) } else { Ok(()) }
     }
 
-    /// The error of a body that is over the limit.
+    /// The error for a body over the limit.
     pub fn too_large(self) -> Error {
         match self {
             BodyRule::Ignored | BodyRule::Streamed => Error::new(Code::TooLarge, "The body is too large."),
             BodyRule::Json { limit, what } => {
                 let text = format!("The body of {what} has at most {limit} bytes ({} MB).", limit >> 20);
                 let error = Error::new(Code::TooLarge, text);
-                // A page sends the whole chat unless it is told not to, and only its last message counts.
+                // By default, a page sends the whole chat. Only the last message is used.
                 if what == CHAT {
                     error.hint("Send the last message alone: `{ id, message }`.")
                 } else {

@@ -1,6 +1,6 @@
-//! Routes of pages that talk with an agent: chats of the AI SDK, and conversations of AG-UI.
+//! Routes of chat pages: chats of the AI SDK, and conversations of AG-UI.
 
-/// What a client of AG-UI asks.
+/// A route of AG-UI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgUiRoute {
     /// `GET`: the conversation, or a run from its beginning.
@@ -12,11 +12,11 @@ pub enum AgUiRoute {
 /// A route of a chat; the chat is a thread's key or its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChatRoute {
-    /// `POST /`: says something, answers, wants another answer.
+    /// `POST /`: sends a message, decides a wait, or regenerates a reply.
     Post,
     /// `GET /:id`.
     History(String),
-    /// `GET /:id/stream`: the reply that is under way.
+    /// `GET /:id/stream`: the active reply.
     Stream(String),
     /// `POST /:id/stop`.
     Stop(String),

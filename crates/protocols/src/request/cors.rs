@@ -1,23 +1,23 @@
-//! Which origins a browser may call from (docs/http.md): those that `BOBBIN_ALLOWED_ORIGINS` lists. A development server also
-//! serves pages of this machine's own servers.
+//! Origins from which a browser may call (docs/http.md): those in `BOBBIN_ALLOWED_ORIGINS`. A development
+//! server also serves pages from servers on the same machine.
 
 use crate::access::is_local;
 
-/// How long a browser may remember a preflight's answer, seconds.
+/// Time for which a browser may cache the response to a preflight, seconds.
 pub const PREFLIGHT_S: u32 = 7_200;
 /// Methods that a preflight allows.
 pub const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
-/// Request headers that a preflight allows when it asks for none.
+/// Request headers that a preflight allows if it requests none.
 const HEADERS: &str =
     "authorization, content-type, idempotency-key, if-match, if-none-match, if-range, last-event-id, range";
-/// Bytes of names that a preflight may ask for.
+/// Maximum bytes of header names that a preflight may request.
 const ASKED_BYTES: usize = 4 << 10;
 /// Response headers that a page may read.
 pub const EXPOSED: &str = "accept-ranges, content-length, content-range, etag, last-modified, location, mcp-session-id, \
      retry-after, www-authenticate, x-bobbin-run, x-bobbin-thread, x-request-id, x-vercel-ai-ui-message-stream";
 
-/// The request headers that a preflight of an allowed origin is told it may send: those that it asks for. No cookies are
-/// used, so a header of a page's gives it nothing that a program without a page would not have.
+/// The request headers that a preflight of an allowed origin allows: those that it requests. Bobbin uses no
+/// cookies, so a page's header allows nothing that a program without a page could not send.
 pub fn allowed_headers(asked: Option<&str>) -> &str {
     let is_list = |names: &str| {
         let name = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~, ".contains(c);
@@ -26,13 +26,13 @@ pub fn allowed_headers(asked: Option<&str>) -> &str {
     asked.map(str::trim).filter(|names| !names.is_empty() && is_list(names)).unwrap_or(HEADERS)
 }
 
-/// Whether the list names the origin of a request, itself: `*` names none.
+/// Whether the list contains the origin of a request by name. `*` names no origin.
 pub fn names(list: &str, origin: &str) -> bool {
     !list.split(',').any(|entry| entry.trim() == "*") && allows(list, origin)
 }
 
-/// Whether the list (`https://a.example, https://b.example:8443`, or `*` for all) has the origin of a request.
-/// Credentials are bearer tokens, never cookies, so `*` opens nothing to a page that has no token.
+/// Whether the list (`https://a.example, https://b.example:8443`, or `*` for all) allows the origin of a
+/// request. Credentials are bearer tokens, never cookies, so `*` gives no access to a page that has no token.
 pub fn allows(list: &str, origin: &str) -> bool {
     !origin.is_empty()
         && list
@@ -41,7 +41,7 @@ pub fn allows(list: &str, origin: &str) -> bool {
             .any(|entry| entry == "*" || (!entry.is_empty() && entry.eq_ignore_ascii_case(origin)))
 }
 
-/// Whether the origin is that of a server on this machine, at any port.
+/// Whether the origin is a server on this machine, at any port.
 pub fn is_loopback(origin: &str) -> bool {
     let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     authority.is_some_and(is_local)

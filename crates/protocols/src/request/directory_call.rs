@@ -1,5 +1,5 @@
-//! Requests to a directory, and its answers. Threads send them through `Host::sibling`, the router through a stub; both
-//! as one JSON text, answered with one JSON text (a [`Reply`]).
+//! Requests to a directory, and its responses. Threads send them through `Host::sibling`, the router through
+//! a stub. Each request is one JSON text, and so is its response (a [`Reply`]).
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -8,9 +8,9 @@ use crate::request::between::{first_life, is_first_life};
 use crate::request::{Query, Reply};
 use bobbin_definitions::error::{Code, Error, Result};
 
-/// Name of the directory of threads that nobody owns.
+/// Name of the directory of threads without an owner.
 pub const OWNERLESS: &str = "null";
-/// Name of the directory that knows the owners.
+/// Name of the directory that lists the owners.
 pub const ROOT: &str = "root";
 
 /// Name of the directory object that lists the threads of `owner`.
@@ -18,30 +18,30 @@ pub fn name_of(owner: Option<&str>) -> String {
     owner.map_or_else(|| OWNERLESS.to_owned(), |id| format!("o:{id}"))
 }
 
-/// What the values in a directory are bound to.
+/// Name of the object to which the encrypted values in a directory are bound.
 pub fn env_object(directory: &str) -> String {
     format!("directory {directory}")
 }
 
-/// A call to a directory. Threads repeat theirs until one is answered (at least once, in any order): everything a
-/// thread sends carries its `version`, and an older one never overwrites a newer.
+/// A call to a directory. Threads repeat a call until they receive a response (at least once, in any order).
+/// Everything that a thread sends carries its `version`, and an older version never overwrites a newer one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case")]
 pub enum DirectoryCall {
-    /// These, in their order; the answer is that of the last, or the first error.
+    /// Several calls, in their order. The response is that of the last call, or the first error.
     Several {
         /// Calls.
         calls: Vec<DirectoryCall>,
     },
-    /// Binds an `Idempotency-Key` of `POST /threads` to the id of the thread that is about to be created. The first
-    /// caller's id wins for 24 h; another body under the same key is `idempotency_mismatch`. Answers
-    /// `{"threadId": …}`.
+    /// Binds an `Idempotency-Key` of `POST /threads` to the id of the thread that is about to be created. The
+    /// first caller's id wins for 24 h. A different body under the same key is `idempotency_mismatch`.
+    /// Returns `{"threadId": …}`.
     Claim {
         /// The key.
         key: String,
         /// A digest of the request's body.
         hash: String,
-        /// The id to use when the key is new.
+        /// The id to use if the key is new.
         thread_id: String,
     },
     /// The whole row of a thread.
@@ -53,37 +53,37 @@ pub enum DirectoryCall {
     Activity {
         /// The thread's id.
         id: String,
-        /// Which thread of this id it is ([`ThreadRow::life`]).
+        /// The life of the thread ([`ThreadRow::life`]).
         #[serde(default = "first_life", skip_serializing_if = "is_first_life")]
         life: i64,
-        /// Grows with each activity of the thread; a sequence of its own, beside that of the rows.
+        /// Grows with each activity of the thread, in a sequence separate from that of the rows.
         version: i64,
         /// Whether a run is active.
         executing: bool,
         /// Microseconds since 1970.
         last_activity_us: i64,
-        /// The newest message's text (cut to 200 characters here) and its time in microseconds; `None` keeps what is
-        /// known.
+        /// The newest message's text (cut to 200 characters here) and its time in microseconds; `None` keeps
+        /// the stored one.
         last_message: Option<(String, i64)>,
-        /// Why the run failed, when it has ended and did.
+        /// The reason for the failure, if the run has ended and failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failed: Option<String>,
     },
-    /// A wait of a thread was opened, or is over.
+    /// A wait of a thread was opened or has ended.
     Wait {
         /// The wait.
         row: WaitRow,
     },
-    /// `GET /api/waits`: those that are open.
+    /// `GET /api/waits`: the open waits.
     Waits {
         /// The request's query.
         query: Query,
     },
-    /// The thread is gone. Its id is remembered, so that a late row does not bring it back.
+    /// The thread is deleted. The directory remembers its id, so that a late row does not restore it.
     Delete {
         /// The thread's id.
         id: String,
-        /// Which thread of this id it was ([`ThreadRow::life`]).
+        /// The life of the thread ([`ThreadRow::life`]).
         #[serde(default = "first_life", skip_serializing_if = "is_first_life")]
         life: i64,
     },
@@ -91,28 +91,29 @@ pub enum DirectoryCall {
     List {
         /// The request's query.
         query: Query,
-        /// The origin under which it was asked, for the icons of agents.
+        /// The origin of the request's URL, for the icons of agents.
         #[serde(default)]
         origin: String,
-        /// The only thread that is asked for: that of a key.
+        /// The only thread to list: the one with the requested key.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         only: Option<String>,
     },
-    /// About the values of variables of the owner or, to [`ROOT`], of the instance.
+    /// A request about the values of variables of the owner or, in [`ROOT`], of the instance.
     Env {
         /// The name of this directory.
         directory: String,
-        /// What is asked.
+        /// The request.
         ask: EnvAsk,
     },
-    /// About a token for an MCP server: the owner's, a thread's that nobody owns, or in [`ROOT`] the application's.
+    /// A request about a token for an MCP server: the owner's, that of a thread without an owner, or in
+    /// [`ROOT`] the application's.
     Token {
-        /// `<thread, or nothing>/<what it is for>`.
+        /// `<thread, or nothing>/<purpose>`.
         name: String,
-        /// What is asked.
+        /// The request.
         ask: TokenAsk,
     },
-    /// To [`ROOT`] only: how many threads an owner has now.
+    /// To [`ROOT`] only: the current number of an owner's threads.
     Owner {
         /// The owner; `None` for threads without one.
         owner: Option<String>,
@@ -121,18 +122,18 @@ pub enum DirectoryCall {
         /// Grows with each message of the same owner's directory.
         version: i64,
     },
-    /// To [`ROOT`] only: how requests to an MCP server went.
+    /// To [`ROOT`] only: the result of requests to an MCP server.
     McpTold {
-        /// What is told.
+        /// The result.
         report: McpReport,
     },
-    /// To [`ROOT`] only: what was told of MCP servers, `{servers: [McpKnown]}`.
+    /// To [`ROOT`] only: the reports about MCP servers, `{servers: [McpKnown]}`.
     McpKnown,
     /// To [`ROOT`] only: `GET /threads/owners`.
     Owners {
         /// The request's query.
         query: Query,
-        /// Which owners come first.
+        /// The order of the owners.
         #[serde(default)]
         order: OwnerOrder,
     },
@@ -149,38 +150,40 @@ pub enum OwnerOrder {
     Changed,
 }
 
-/// What is asked about values of variables.
+/// A request about the values of variables.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EnvAsk {
-    /// All of them, encrypted: `{version, values}`, the latter left out when this is the version.
+    /// All values, encrypted: `{version, values}`. `values` is omitted if `version` is the given one.
     Rows(Option<i64>),
-    /// `GET /envs/…`: what may be shown of them.
+    /// `GET /envs/…`: the visible part of the values.
     Shown,
-    /// `PATCH /envs/…`: to change them; the request's body.
+    /// `PATCH /envs/…`: changes the values; the request's body.
     Change(String),
 }
 
-/// What is asked about a token. All are answered with `{version, token, taken}`.
+/// A request about a token. Each returns `{version, token, taken}`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenAsk {
-    /// Which one there is.
+    /// Reads the current token.
     Read,
-    /// To renew it, alone: what renews a token can often be used once. `taken` if it is still this version and nobody else is at it.
+    /// Reserves the token for renewal by one caller, because a refresh token can often be used only once.
+    /// `taken` if the version is still this one and no other caller has reserved it.
     Take {
-        /// The version that is known.
+        /// The version that the caller has.
         version: i64,
-        /// Who asks.
+        /// The caller.
         by: String,
-        /// Until when, in microseconds since 1970; then somebody else may.
+        /// The end of the reservation, in microseconds since 1970. Afterwards another caller may reserve the
+        /// token.
         until_us: i64,
     },
-    /// There is a new one, or none any more. `taken` if it is stored now.
+    /// Stores a new token, or removes it. `taken` if the change is stored.
     Put {
-        /// Who has taken it; whoever has signed in need not.
+        /// The caller that has reserved the token. A new sign-in needs no reservation.
         by: Option<String>,
-        /// Sealed.
+        /// The token, encrypted.
         token: Option<String>,
     },
 }
@@ -194,7 +197,7 @@ impl DirectoryCall {
     }
 }
 
-/// One call for texts that hold a call each.
+/// One call for several texts, each of which holds a call.
 pub fn together<'a>(calls: impl Iterator<Item = &'a str> + Clone) -> String {
     let mut rest = calls.clone();
     match (rest.next(), rest.next()) {
@@ -203,12 +206,12 @@ pub fn together<'a>(calls: impl Iterator<Item = &'a str> + Clone) -> String {
     }
 }
 
-/// What a directory keeps of a thread.
+/// The data of a thread in a directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadRow {
     /// The thread's id.
     pub id: String,
-    /// The agent it runs now.
+    /// The thread's current agent.
     pub agent_id: String,
     /// The owner whose directory this is; `None` in the ownerless one.
     pub owner: Option<String>,
@@ -217,7 +220,7 @@ pub struct ThreadRow {
     pub tags: Vec<String>,
     /// Microseconds since 1970.
     pub created_at_us: i64,
-    /// Microseconds since 1970; `None` while it lives.
+    /// Microseconds since 1970; `None` while the thread exists.
     #[serde(default)]
     pub terminated_at_us: Option<i64>,
     /// Id of the parent thread, when this is a subagent's.
@@ -225,28 +228,28 @@ pub struct ThreadRow {
     pub parent: Option<String>,
     /// Grows with each change of the row.
     pub version: i64,
-    /// What its creator calls it.
+    /// The key that its creator gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Which thread of this id it is, from 1: the id of a key is used again after its thread was deleted. What is told of an
-    /// earlier one is never taken for the later one's.
+    /// The life of the thread among those with this id, from 1. The id of a key is used again after its
+    /// thread was deleted. A report about an earlier life never applies to a later one.
     #[serde(default = "first_life", skip_serializing_if = "is_first_life")]
     pub life: i64,
 }
 
-/// What a directory keeps of a wait.
+/// The data of a wait in a directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WaitRow {
     /// The wait's id.
     pub id: String,
     /// The thread's id.
     pub thread: String,
-    /// Which thread of this id it is ([`ThreadRow::life`]).
+    /// The life of the thread ([`ThreadRow::life`]).
     #[serde(default = "first_life", skip_serializing_if = "is_first_life")]
     pub life: i64,
-    /// Who is asked what.
+    /// The kind of the wait: who must decide what.
     pub kind: String,
-    /// What is asked.
+    /// The question, for people.
     pub title: String,
     /// Microseconds since 1970.
     pub created_at_us: i64,
@@ -256,67 +259,67 @@ pub struct WaitRow {
     pub open: bool,
 }
 
-/// How a request to an MCP server went.
+/// The result of a request to an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpReport {
     /// The server's name in the catalog.
     pub server: String,
     /// Microseconds since 1970.
     pub at_us: i64,
-    /// What was wrong with it; `None` when it answered well.
+    /// The error; `None` if the request succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<McpError>,
-    /// What it has listed, if that is what was asked.
+    /// The server's list, if the request was for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed: Option<McpListed>,
 }
 
-/// What a server has listed that is asked while agents work.
+/// The list of a server that is requested while agents work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpListed {
-    /// The revision of the protocol that it speaks.
+    /// The server's revision of the protocol.
     pub protocol: String,
     /// Its tools: names, and the beginnings of their descriptions.
     pub tools: Vec<(String, String)>,
 }
 
-/// What was wrong with a request to an MCP server.
+/// The error of a request to an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpError {
     /// For clients and programs.
     pub code: String,
-    /// In words, without secrets.
+    /// For people, without secrets.
     pub message: String,
 }
 
-/// What is known of an MCP server by what was told.
+/// The last reports about an MCP server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpKnown {
     /// The server's name in the catalog.
     pub server: String,
-    /// When it last answered well; microseconds since 1970.
+    /// The last success; microseconds since 1970.
     pub success_us: Option<i64>,
-    /// When it last did not.
+    /// The last failure; microseconds since 1970.
     pub failure_us: Option<i64>,
-    /// What was wrong then.
+    /// The error of the last failure.
     pub error: Option<McpError>,
-    /// What it listed last.
+    /// The last list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listed: Option<McpListed>,
 }
 
 impl DirectoryCall {
-    /// What a directory is called with.
+    /// The text of a call to a directory.
     ///
     /// # Errors
-    /// None that is known of.
+    /// No known error.
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string(self).map_err(Error::internal)
     }
 }
 
-/// A directory's answer as text, read by the one who asked: its reply, or `overloaded` when it is none that a
-/// directory gives (an object that was restarted while it answered), so that the caller asks again.
+/// Parses a directory's response for its caller. Returns `overloaded` if the text is not a response of a
+/// directory (for example, of an object that was restarted meanwhile), so that the caller tries again.
 pub fn answer(text: &str) -> Result<Reply> {
     bobbin_definitions::json::from_str(text).map_err(|error| {
         Error::new(Code::Overloaded, format!("The directory gave no readable answer: {error}."))

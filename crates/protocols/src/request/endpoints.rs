@@ -1,21 +1,22 @@
-//! Which custom endpoint answers a request (spec §26.2). A static segment has priority over a parameter, and that over a
-//! catch-all, segment by segment; if the better match leads nowhere, the next one is taken.
+//! The choice of the custom endpoint for a request (spec §26.2). A static segment has priority over a
+//! parameter, and a parameter over a catch-all, segment by segment. If the better match leads to no endpoint,
+//! the search takes the next one.
 
 use bobbin_definitions::definitions::endpoint::{EndpointRoute, Method, Segment};
 use bobbin_definitions::sorted::{SortedMap, SortedSet};
 
-/// What a request for a path is met with.
+/// The result of a search for a path.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Matched<'a, T> {
-    /// An endpoint answers, with these parameters by name; those of a catch-all are `*`, with their slashes.
+    /// The endpoint, with its parameters by name. The parameter of a catch-all is `*` and keeps its slashes.
     Endpoint(&'a EndpointRoute, &'a T, SortedMap<String, String>),
-    /// The path is known, with these methods.
+    /// The path has endpoints for these methods only.
     OtherMethods(Vec<&'static str>),
-    /// Nothing is there.
+    /// The path has no endpoint.
     Nothing,
 }
 
-/// Finds what answers. The segments of `path` are decoded; an empty path is the thread itself.
+/// Finds the endpoint. The segments of `path` are decoded; an empty path is the thread itself.
 pub fn find<'a, T>(
     endpoints: &'a SortedMap<EndpointRoute, T>,
     method: Method,
@@ -35,7 +36,7 @@ pub fn find<'a, T>(
     }
 }
 
-/// The methods that are answered at a path.
+/// The methods of a path's endpoints.
 pub fn methods<T>(endpoints: &SortedMap<EndpointRoute, T>, path: &[String]) -> Vec<&'static str> {
     let fitting = endpoints.keys().filter(|route| fits(&route.path, path));
     let known: SortedSet<Method> = fitting.map(|route| route.method).collect();
@@ -44,10 +45,12 @@ pub fn methods<T>(endpoints: &SortedMap<EndpointRoute, T>, path: &[String]) -> V
     known.into_iter().map(Method::as_str).collect()
 }
 
-/// The header in which the router tells an object the address of a request to an endpoint, as it was written.
+/// The header with the address of a request to an endpoint, in its original form. The router sends it to the
+/// object.
 pub const ADDRESS: &str = "x-bobbin-address";
 
-/// Whether a request header is told to an endpoint. Credentials are the runtime's business, as is what it says itself.
+/// Whether an endpoint receives a request header. It does not receive credentials or the runtime's internal
+/// headers.
 pub fn tells_header(name: &str) -> bool {
     !matches!(name, "authorization" | "cookie" | "proxy-authorization") && !name.starts_with("x-bobbin-")
 }
@@ -66,8 +69,8 @@ fn fits(pattern: &[Segment], path: &[String]) -> bool {
     }
 }
 
-/// How precise each segment is. Of two routes that fit, the one that is smaller is tried first; one that ends counts
-/// more than one that goes on, as only a catch-all can go on.
+/// The precision of each segment. Of two matching routes, the smaller one is tried first. A route that ends
+/// ranks before a longer one, because only a catch-all can match further.
 fn ranks(pattern: &[Segment]) -> impl Iterator<Item = u8> {
     pattern.iter().map(|segment| match segment {
         Segment::Static(_) => 0,
@@ -104,7 +107,7 @@ mod tests {
         path.split('/').filter(|_| !path.is_empty()).map(str::to_owned).collect()
     }
 
-    /// The route that answers and its parameters, the methods there are, or nothing, in words.
+    /// The endpoint and its parameters, or the methods of the path, or nothing, as text.
     fn found(routes: &[&str], method: Method, at: &str) -> String {
         match find(&endpoints(routes), method, &path(at)) {
             Matched::Endpoint(_, route, params) => {
@@ -143,16 +146,16 @@ mod tests {
             (Method::Get, "reports/today", "GET /reports/today"),
             (Method::Get, "reports/monday", "GET /reports/[day] day=monday"),
             (Method::Get, "reports/monday/notes", "GET /reports/[day]/notes day=monday"),
-            // The static branch has no notes: the parameter's has.
+            // The static branch has no notes. The branch of the parameter has.
             (Method::Get, "reports/today/notes", "GET /reports/[day]/notes day=today"),
             (Method::Get, "reports/today/all", "GET /reports/today/all"),
             (Method::Get, "reports/monday/all", "GET /reports/[*] *=monday/all"),
             (Method::Get, "reports/today/a/b/c", "GET /reports/[*] *=today/a/b/c"),
-            // Methods are as good as a branch of their own.
+            // Methods select a branch as segments do.
             (Method::Delete, "reports/today", "DELETE /reports/[day] day=today"),
             (Method::Patch, "reports/today", "GET, HEAD, DELETE"),
             (Method::Patch, "reports", "GET, HEAD"),
-            // None, and empty ones.
+            // No segments, and empty ones.
             (Method::Put, "files", "PUT /files/[*] *="),
             (Method::Put, "files/a//b/", "PUT /files/[*] *=a//b/"),
             (Method::Get, "reports/", "GET /reports/[*] *="),
@@ -186,7 +189,7 @@ mod tests {
         }
     }
 
-    /// The reference: goes down the tree of routes, the better branch first, and back where it leads nowhere.
+    /// The reference implementation: descends the tree of routes, the better branch first, and backtracks.
     fn naive<'a>(routes: &[&'a EndpointRoute], depth: usize, path: &[String]) -> Option<&'a EndpointRoute> {
         let step = |wanted: &dyn Fn(&Segment) -> bool| -> Vec<&'a EndpointRoute> {
             routes.iter().copied().filter(|route| route.path.get(depth).is_some_and(wanted)).collect()

@@ -1,5 +1,5 @@
-//! Lists over the threads of all owners (`user_id=*`), for administrators. Each owner's directory gives its own page; this merges
-//! them into one.
+//! Lists over the threads of all owners (`user_id=*`), for administrators. Each owner's directory returns its
+//! page; this module merges the pages into one.
 
 use std::cmp::Ordering;
 
@@ -12,16 +12,16 @@ use bobbin_definitions::json;
 use bobbin_definitions::limits::{PAGE_DEFAULT, PAGE_MAX};
 use bobbin_definitions::page::Page;
 
-/// Threads of a page unless the request says.
+/// Default number of threads of a page.
 pub const THREADS_DEFAULT: u32 = 50;
 /// The `user_id` that means all owners.
 pub const EVERY_OWNER: &str = "*";
-/// Owners whose directories one list reads: those to whom a thread came, or from whom one went, last.
+/// Owners whose directories one list reads: those whose number of threads changed last.
 pub const OWNERS: u32 = 50;
-/// Directories that are asked at the same time.
+/// Directories that are queried at the same time.
 pub const AT_ONCE: usize = 10;
 
-/// What is listed.
+/// The subject of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// `GET /api/threads`.
@@ -30,7 +30,7 @@ pub enum Listing {
     Waits,
 }
 
-/// A list over the threads of all owners that is being made.
+/// A list over the threads of all owners, while its pages arrive.
 #[derive(Debug)]
 pub struct EveryOwner {
     listing: Listing,
@@ -38,7 +38,7 @@ pub struct EveryOwner {
     origin: String,
     offset: usize,
     limit: usize,
-    /// The first `offset + limit` rows of those that have come, in order.
+    /// The first `offset + limit` rows of the pages that have arrived, in order.
     rows: Vec<Value>,
     total: i64,
     more: bool,
@@ -47,10 +47,11 @@ pub struct EveryOwner {
 }
 
 impl EveryOwner {
-    /// A list as the query asks for it. `origin` is that of the request.
+    /// The list that a query requests. `origin` is that of the request.
     ///
     /// # Errors
-    /// `invalid_field` for a `limit` or an `offset` that is no number, or beyond the rows that can be listed.
+    /// `invalid_field` for a `limit` or an `offset` that is not a number, or beyond the rows that can be
+    /// listed.
     pub fn new(listing: Listing, query: &Query, origin: &str) -> Result<EveryOwner> {
         let (limit, offset) = match listing {
             Listing::Threads => {
@@ -75,14 +76,15 @@ impl EveryOwner {
         })
     }
 
-    /// What the root is asked: who the owners are.
+    /// The request to the root for the owners.
     pub fn owners_call() -> DirectoryCall {
         let query = Query(vec![("limit".to_owned(), OWNERS.to_string())]);
         DirectoryCall::Owners { query, order: OwnerOrder::Changed }
     }
 
-    /// What each owner's directory is asked, by the directory's name; and how many owners are left out. `owners` is the root's
-    /// answer. Threads without an owner are always among them: the root may not have been told of them yet.
+    /// The request to each owner's directory, by the directory's name, and the number of omitted owners.
+    /// `owners` is the root's response. Threads without an owner are always included, because the root may
+    /// not know of them yet.
     pub fn calls(&self, owners: &Value) -> (Vec<(String, DirectoryCall)>, i64) {
         let listed = owners.get("owners").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let known: Vec<Option<&str>> =
@@ -108,7 +110,7 @@ impl EveryOwner {
         }
     }
 
-    /// Takes the page of one directory.
+    /// Adds the page of one directory.
     pub fn take(&mut self, mut page: Value) {
         let Some(Value::Array(taken)) = page.get_mut(self.name()).map(Value::take) else { return };
         self.total += page.get("total").and_then(Value::as_i64).unwrap_or(0);
@@ -120,21 +122,21 @@ impl EveryOwner {
         let most = self.offset + self.limit;
         let mut rows = std::mem::take(&mut self.rows);
         if more && taken.len() < most {
-            // It was cut at its size. Which rows of its own come behind its last one is not known.
+            // The page was cut at its maximum size. Rows of that directory after the last one are unknown.
             self.ends.extend(taken.last().cloned());
         }
         rows.extend(taken);
-        // The sort is stable: rows of the same second keep the order that their directory gave them.
+        // The sort is stable: rows of the same second keep the order of their directory.
         rows.sort_by(|a, b| self.compare(a, b));
         self.more |= rows.len() > most;
         rows.truncate(most);
         self.rows = rows;
     }
 
-    /// The list: as that of one owner, and how many owners were left out of it.
+    /// The merged list, in the format of one owner's list, with the number of omitted owners.
     ///
     /// # Errors
-    /// None that a row of a directory can cause.
+    /// None for a row of a directory.
     pub fn finish(mut self, owners_left_out: i64) -> Result<Value> {
         let rows = std::mem::take(&mut self.rows).into_iter();
         let sure = |row: &Value| self.ends.iter().all(|end| self.compare(row, end).is_le());
@@ -158,7 +160,7 @@ impl EveryOwner {
         })
     }
 
-    /// The field of an answer that has the rows.
+    /// The field of a response that has the rows.
     const fn name(&self) -> &'static str {
         match self.listing {
             Listing::Threads => "threads",

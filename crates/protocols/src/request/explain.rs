@@ -1,5 +1,5 @@
-//! Explains an agent: its definitions with their files, what this deployment lacks for it, and unused
-//! definitions. Contains names only, no prompt texts or values.
+//! Explains an agent: its definitions with their files, the definitions and variables that this deployment
+//! lacks for it, and unused definitions. Contains names only, no prompt texts or values.
 
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<(Kind, &'c str)
     used
 }
 
-/// The agents that its models may hand the thread to, or start in their own threads.
+/// The agents to which its models may hand the thread off, or which they may start in separate threads.
 fn leads(catalog: &Catalog, agent: &Agent) -> Vec<Value> {
     let mut led: SortedSet<(&str, &str, &str)> = SortedSet::new();
     for found in reach(catalog, agent).iter().filter(|found| !found.handed) {

@@ -1,6 +1,6 @@
-//! Bodies of requests and other sets of options: JSON objects whose fields are taken one by one, with errors that name
-//! them. The known fields must be listed before any can be taken, and any other is refused, because a misspelt option
-//! would otherwise be ignored silently.
+//! Bodies of requests and other sets of options: JSON objects whose fields are taken one by one, with errors
+//! that name them. List the known fields before you take one. Any other field is refused, because a misspelt
+//! option would otherwise have no effect and no error.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::request::query::unknown;
 use bobbin_definitions::error::{Code, Error, Result};
 use bobbin_definitions::limits;
 
-/// The fields of a decision, with the one that says what it is about.
+/// The fields of a decision, with the field that names its subject.
 macro_rules! decision {
     ($about:literal) => {
         &[
@@ -30,25 +30,25 @@ macro_rules! decision {
     };
 }
 
-/// The fields of a decision about a wait (docs/approvals.md), by itself or in a list.
+/// The fields of a decision about a wait (docs/approvals.md), alone or in a list.
 pub const DECISION: &[&str] = decision!("id");
 
 /// The fields of `POST /resume`: a decision, and the token of a link.
 pub const RESUME: &[&str] = decision!("token");
 
-/// The fields of a body that are not taken yet.
+/// The fields of a body that remain to be taken.
 #[derive(Debug)]
 pub struct Body(Map<String, Value>);
 
-/// A body of which nobody has said yet what fields it may have.
+/// A body whose field names have not been checked.
 #[derive(Debug)]
 pub struct Unchecked(Map<String, Value>);
 
 impl Unchecked {
-    /// The body, if it has no other fields than these.
+    /// Returns the body if it has only these fields.
     ///
     /// # Errors
-    /// `invalid_field` names the first other one, and the known one that is most like it.
+    /// `invalid_field` names the first unknown field, and the known one that is most similar.
     pub fn known(self, fields: &[&str]) -> Result<Body> {
         match self.0.keys().find(|name| !fields.contains(&name.as_str())) {
             None => Ok(Body(self.0)),
@@ -58,7 +58,7 @@ impl Unchecked {
 }
 
 impl Body {
-    /// Reads a body; an empty one has no fields.
+    /// Parses a body; an empty body has no fields.
     pub fn parse(text: &str) -> Result<Unchecked> {
         if text.trim().is_empty() {
             return Ok(Unchecked(Map::new()));
@@ -73,22 +73,22 @@ impl Body {
         }
     }
 
-    /// An object's fields.
+    /// The fields of an object.
     pub fn of(fields: Map<String, Value>) -> Unchecked {
         Unchecked(fields)
     }
 
-    /// A field as it is; `null` counts as absent.
+    /// Takes a field as it is; `null` counts as absent.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name).filter(|value| !value.is_null())
     }
 
-    /// A field as it is; `null` is a value too.
+    /// Takes a field as it is, including `null`.
     pub fn take_even_null(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name)
     }
 
-    /// A field that must be a string.
+    /// Takes a field that must be a string.
     pub fn string(&mut self, name: &str) -> Result<Option<String>> {
         match self.take(name) {
             None => Ok(None),
@@ -97,7 +97,7 @@ impl Body {
         }
     }
 
-    /// A field that must be true or false; absent is false.
+    /// Takes a field that must be true or false; absent is false.
     pub fn flag(&mut self, name: &str) -> Result<bool> {
         match self.take(name) {
             None => Ok(false),
@@ -106,7 +106,7 @@ impl Body {
         }
     }
 
-    /// A field that must be a whole number.
+    /// Takes a field that must be a whole number.
     pub fn whole(&mut self, name: &str) -> Result<Option<i64>> {
         match self.take(name) {
             None => Ok(None),
@@ -117,7 +117,7 @@ impl Body {
         }
     }
 
-    /// A field that must be a list of strings.
+    /// Takes a field that must be a list of strings.
     pub fn strings(&mut self, name: &str) -> Result<Option<Vec<String>>> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let Value::Array(items) = value else { return Err(wrong(name, "a list of strings", &value)) };
@@ -132,7 +132,7 @@ impl Body {
         Ok(Some(strings))
     }
 
-    /// A field that must be an object of bounded size.
+    /// Takes a field that must be an object of bounded size.
     pub fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>> {
         match self.take(name) {
             None => Ok(None),
@@ -148,17 +148,17 @@ impl Body {
     }
 }
 
-/// What is wrong with a body. JavaScript's numbers that JSON does not know are named.
+/// The error for a body that is not JSON. It names the numbers of JavaScript that JSON lacks.
 fn not_json(text: &str, error: &serde_json::Error) -> Error {
     let at = text
         .lines()
         .nth(error.line().saturating_sub(1))
         .and_then(|line| line.get(error.column().saturating_sub(1)..));
-    // The error of -Infinity is at what follows the sign.
+    // The parser reports -Infinity after its sign.
     let number = ["NaN", "Infinity"].into_iter().find(|name| at.is_some_and(|at| at.starts_with(name)));
     match number {
         Some(name) => Error::new(Code::BadJson, format!("The body is no JSON: {name} is no JSON value.")),
-        // The parser has no kind of error for this.
+        // The parser has no error category for the recursion limit.
         None if error.to_string().starts_with("recursion limit") => Error::new(
             Code::BadJson,
             format!("The body is nested deeper than {} levels.", limits::JSON_DEPTH),
@@ -167,8 +167,8 @@ fn not_json(text: &str, error: &serde_json::Error) -> Error {
     }
 }
 
-/// Refuses a value that is nested deeper than [`limits::JSON_DEPTH`]: what is stored must be read again, also within an
-/// answer around it.
+/// Refuses a value nested deeper than [`limits::JSON_DEPTH`]. A stored value must be readable again, also
+/// inside a response.
 ///
 /// # Errors
 /// `invalid_field`.
@@ -180,7 +180,7 @@ pub fn shallow(name: &str, value: &Value) -> Result<()> {
         .hint("Keep what is deeper as text."))
 }
 
-/// Whether arrays and objects are within each other at most so often.
+/// Whether arrays and objects are nested at most to this number of levels.
 fn is_shallow(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(items) => levels > 0 && items.iter().all(|item| is_shallow(item, levels - 1)),
@@ -189,7 +189,7 @@ fn is_shallow(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Refuses a value that takes more than [`limits::METADATA_BYTES`] as JSON, or is nested too deep.
+/// Refuses a value that has more than [`limits::METADATA_BYTES`] as JSON, or is nested too deep.
 ///
 /// # Errors
 /// `too_large`, `invalid_field`.
@@ -245,7 +245,7 @@ mod tests {
         assert!(shallow("v", &nested(limits::JSON_DEPTH)).is_ok());
         let error = shallow("v", &nested(limits::JSON_DEPTH + 1)).unwrap_err();
         assert!(error.message.contains("deeper than 100 levels"), "{error}");
-        // Deeper than the parser goes, and with what an answer puts around a value that is not.
+        // Deeper than the parser's limit. Then a value at the limit, within the levels that a response adds.
         let error = Body::parse(&format!("{{\"v\":{}}}", nested(200))).unwrap_err();
         assert!(error.message.contains("deeper than 100 levels"), "{error}");
         let around = json!({ "values": [{ "value": nested(limits::JSON_DEPTH) }] }).to_string();

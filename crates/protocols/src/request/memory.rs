@@ -1,5 +1,5 @@
-//! Routes of one memory, below `/api/threads/:id/memory/:name` and `/api/memory/:name`, and what the object of one that threads
-//! share is asked.
+//! Routes of one memory, below `/api/threads/:id/memory/:name` and `/api/memory/:name`, and requests to the
+//! object of a memory that threads share.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +10,9 @@ use bobbin_definitions::error::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", content = "document", rename_all = "snake_case")]
 pub enum MemoryRoute {
-    /// `GET /`: what is in it, in numbers.
+    /// `GET /`: the counts of its contents.
     Get,
-    /// `DELETE /`: everything goes.
+    /// `DELETE /`: deletes everything.
     Clear,
     /// `POST /documents`.
     AddDocument,
@@ -24,12 +24,12 @@ pub enum MemoryRoute {
     DeleteDocument(String),
     /// `POST /search`.
     Search,
-    /// `GET /logs`: requests for vectors that no run has made.
+    /// `GET /logs`: requests for vectors outside runs.
     Logs,
 }
 
 impl MemoryRoute {
-    /// Whether it only reads.
+    /// Whether the route only reads.
     pub const fn reads(&self) -> bool {
         matches!(
             self,
@@ -42,39 +42,40 @@ impl MemoryRoute {
     }
 }
 
-/// The name of the object that holds a memory: of an owner, or of the instance. A memory's name has no slash, so the last one
-/// says where it begins.
+/// The name of the object that holds a memory of an owner, or of the instance. A memory's name has no slash,
+/// so it begins after the last one.
 pub fn object_name(owner: Option<&str>, memory: &str) -> String {
     owner.map_or_else(|| format!("i/{memory}"), |owner| format!("o:{owner}/{memory}"))
 }
 
-/// What the object of a memory is called with: this as JSON, a line break, and what the [`MemoryAsk`] says.
+/// The text of a call to the object of a memory: this as JSON, a line break, and the body of the
+/// [`MemoryAsk`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MemoryCall {
     /// The memory's name.
     pub memory: String,
-    /// Whose it is; `None` for the instance's.
+    /// The owner of the memory; `None` for the instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// What is asked.
+    /// The request.
     pub ask: MemoryAsk,
 }
 
 impl MemoryCall {
-    /// The first line of what the object is called with.
+    /// The first line of a call to the object.
     ///
     /// # Errors
-    /// None that is known of.
+    /// No known error.
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string(self).map_err(Error::internal)
     }
 }
 
-/// What is asked of the object of a memory.
+/// A request to the object of a memory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryAsk {
-    /// A request over HTTP, with its body.
+    /// An HTTP request, with its body.
     Route {
         /// Its route.
         of: MemoryRoute,
@@ -83,10 +84,11 @@ pub enum MemoryAsk {
         /// Its `Idempotency-Key`.
         idempotency_key: Option<String>,
     },
-    /// A thread looks something up: a search as JSON.
+    /// A thread's search, as JSON.
     Find,
-    /// A thread wants to know what places hold today: numbers of their chunks as JSON.
+    /// A thread's request for the current texts of search results. The body has the numbers of their chunks,
+    /// as JSON.
     Look,
-    /// A thread changes a note: a letter as JSON.
+    /// A thread's change of a note: a message between threads, as JSON.
     Apply,
 }

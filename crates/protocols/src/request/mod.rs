@@ -1,14 +1,19 @@
-//! The HTTP surface as data (`docs/http.md`; spec §27): routes, the request that the router passes to an object over stub RPC,
-//! and the reply that comes back.
+//! HTTP routes as data (`docs/http.md`; spec §27): the routes, the request that the router passes to an
+//! object over stub RPC, and the object's reply.
 //!
-//! The router (`worker/`) authenticates, matches the route and passes the body on: as text, or for a [`StreamRoute`]
-//! as a stream. The object that owns the data authorises, parses and answers. So a body is parsed once, where it is used.
+//! The router (`worker/`) authenticates, matches the route and passes the body on: as text, or for a
+//! [`StreamRoute`] as a stream. The object that owns the data authorises, parses and replies. A body is
+//! therefore parsed once, where it is used.
 //!
-//! * `target`: the address of a request. `route`: routes as types. `table`: every route; `row`: one of them, and the search. `memory`: routes of
-//!   memories; `chats`: of pages of the AI SDK and of AG-UI; `openai`: of clients of OpenAI. `endpoints`: which custom endpoint answers. `cors`: which origins may ask.
-//! * `body`: what a route accepts. `fields`, `query`: fields and parameters, taken one by one. `thread_id`: ids of threads.
-//! * `directory_call`: requests to a directory. `every_owner`: lists over those of all owners. `between`: requests of one thread to another.
-//! * `surfaces`: which protocols of others are answered in. `served`: answers that need not be JSON. `agents`: agents as clients see them.
+//! * `target`: the address of a request. `route`: routes as types. `table`: every route; `row`: one row of
+//!   the table, and the search. `endpoints`: the custom endpoint of a request. `cors`: the allowed origins.
+//! * `memory`: routes of memories; `chats`: of chats of the AI SDK and of AG-UI; `openai`: of OpenAI's
+//!   clients. `surfaces`: the protocols of other systems that a deployment offers.
+//! * `body`: the body that a route accepts. `fields`, `query`: fields and parameters, taken one by one.
+//!   `thread_id`: ids of threads.
+//! * `directory_call`: requests to a directory. `every_owner`: lists over the directories of all owners.
+//!   `between`: requests from one thread to another.
+//! * `served`: responses in other formats than JSON. `agents`: agents as clients see them.
 
 pub mod agents;
 pub mod between;
@@ -54,14 +59,15 @@ use bobbin_definitions::error::{Error, Result};
 /// A request to a thread's object: [`ThreadRoute`] for a text, [`StreamRoute`] for a streamed body.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ThreadRequest<R = ThreadRoute> {
-    /// The thread's id, which the object cannot know until it was created.
+    /// The thread's id. An object does not know its id before it is created.
     pub thread_id: String,
-    /// Which of the threads that have had this id one after the other is meant ([`thread_id::is_of_key`]); any, unless given.
+    /// The life that the request is for, of the threads that have used this id in turn
+    /// ([`thread_id::is_of_key`]). Absent: any life.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub life: Option<i64>,
-    /// Who asks; the object compares its scope with its own owner.
+    /// The caller. The object compares the caller's scope with its owner.
     pub caller: Caller,
-    /// What is asked.
+    /// The route.
     pub route: R,
     /// Query parameters, decoded, in order.
     #[serde(default)]
@@ -72,24 +78,25 @@ pub struct ThreadRequest<R = ThreadRoute> {
     /// Headers that the route asks for ([`ThreadRoute::headers`], [`StreamRoute::headers`]), with names in lower case.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
-    /// The body, as received; empty where it comes as a stream.
+    /// The body, as received; empty if it arrives as a stream.
     #[serde(default)]
     pub body: String,
 }
 
 impl<R: Serialize + DeserializeOwned> ThreadRequest<R> {
-    /// What an object is called with: JSON in one line, which a line break and the request's body may follow.
+    /// The first line of a call to an object: JSON in one line. A line break and the request's body may
+    /// follow.
     ///
     /// # Errors
-    /// None that is known of.
+    /// No known error.
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string(self).map_err(Error::internal)
     }
 
-    /// A request of what an object was called with.
+    /// Parses the text of a call to an object.
     ///
     /// # Errors
-    /// `internal` where it is none.
+    /// `internal` if the text is not a call.
     pub fn parse(text: &str) -> Result<ThreadRequest<R>> {
         let (head, body) = text.split_once('\n').unwrap_or((text, ""));
         let request: ThreadRequest<R> = bobbin_definitions::json::from_str(head)
@@ -104,27 +111,27 @@ impl<R> ThreadRequest<R> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    /// The trace that it is part of, if its headers name one.
+    /// The trace of the request, if its headers name one.
     pub fn trace(&self) -> Option<Trace> {
         Trace::of_headers(self.header(trace::TRACEPARENT), self.header(trace::TRACESTATE))
     }
 }
 
-/// The header, of the Worker's own, with the first characters of a hash of the caller's credentials.
+/// An internal header of the Worker: the first characters of a hash of the caller's credentials.
 pub const FINGERPRINT: &str = "bobbin-fingerprint";
 
-/// The header, of the Worker's own, with the message whose answer a new message follows: it is refused where somebody has said
-/// something since.
+/// An internal header of the Worker: the message whose reply a new message follows. The new message is
+/// refused if another message was sent after that reply.
 pub const FOLLOWS: &str = "bobbin-follows";
 
-/// An internal header of the Worker: the message that a new message replaces. That message and all later ones are deleted in the
-/// transaction that stores the new one.
+/// An internal header of the Worker: the message that a new message replaces. That message and all later ones
+/// are deleted in the transaction that stores the new one.
 pub const REPLACES: &str = "bobbin-replaces";
 
-/// The header, of the Worker's own, with the id that a copy is to have: the same when the request comes again.
+/// An internal header of the Worker: the id of a copy. A repeated request has the same id.
 pub const COPY: &str = "bobbin-copy";
 
-/// An object's answer.
+/// The response of an object.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Reply {
     /// HTTP status.
@@ -138,13 +145,14 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// An answer with a JSON body.
+    /// A response with a JSON body.
     pub fn json(status: u16, body: &Value) -> Reply {
-        // Written straight into its raw form: parsing a page of messages again to check it would cost as much as it.
+        // Written directly in its raw form. Parsing a page of messages again to check it would double the
+        // cost.
         Reply { status, retry_after: None, body: to_raw_value(body).ok() }
     }
 
-    /// An answer without a body.
+    /// A response without a body.
     pub const fn empty(status: u16) -> Reply {
         Reply { status, retry_after: None, body: None }
     }

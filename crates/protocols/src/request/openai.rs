@@ -1,4 +1,4 @@
-//! Routes as OpenAI's clients know them, below `/v1`.
+//! Routes of OpenAI's clients, below `/v1`.
 
 /// A route below `/v1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,15 +17,15 @@ pub enum OpenAiRoute {
     CancelResponse(String),
     /// `DELETE /responses/:id`.
     DeleteResponse(String),
-    /// `POST /conversations`: a thread.
+    /// `POST /conversations`: creates a thread.
     Converse,
     /// `GET /conversations/:id`.
     Conversation(String),
-    /// `POST /conversations/:id`: what is kept with it.
+    /// `POST /conversations/:id`: changes its metadata.
     ChangeConversation(String),
     /// `DELETE /conversations/:id`.
     DeleteConversation(String),
-    /// `GET /conversations/:id/items`: what was said.
+    /// `GET /conversations/:id/items`: the items of the conversation.
     Items(String),
     /// `POST /conversations/:id/items`.
     AddItems(String),

@@ -11,10 +11,10 @@ use bobbin_definitions::validate::nearest;
 pub struct Query(pub Vec<(String, String)>);
 
 impl Query {
-    /// Refuses a parameter that is not one of these, or that comes twice.
+    /// Refuses unknown and repeated parameters.
     ///
     /// # Errors
-    /// `invalid_field` names it, and the known one that is most like it.
+    /// `invalid_field` names the parameter, and the known one that is most similar.
     pub fn check(&self, known: &[&str]) -> Result<()> {
         for (at, (name, _)) in self.0.iter().enumerate() {
             if !known.contains(&name.as_str()) {
@@ -32,7 +32,7 @@ impl Query {
         self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
-    /// A whole number between 0 and `max`, or `default`. A larger one is cut to `max`.
+    /// A whole number between 0 and `max`, or `default`. A larger one becomes `max`.
     pub fn number(&self, name: &str, default: u32, max: u32) -> Result<u32> {
         match self.get(name) {
             None | Some("") => Ok(default),
@@ -53,7 +53,7 @@ impl Query {
     }
 }
 
-/// The error for a name that is none of those that are known.
+/// The error for an unknown name.
 pub fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
     let there_are = match known {
         [] => "There are none here.".to_owned(),
@@ -63,7 +63,7 @@ pub fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
         Some(near) => format!("Did you mean `{near}`? {there_are}"),
         None => there_are,
     };
-    // A name may be as long as a body.
+    // A name may be as long as a body, so the message shows only its beginning.
     let shown: String = name.chars().take(100).collect();
     Error::field(&shown, format!("`{shown}` is no {what} of this request.")).hint(hint)
 }

@@ -1,4 +1,4 @@
-//! An answer that need not be JSON: any headers, and a body in bytes or as a stream.
+//! A response that need not be JSON: any headers, and a body in bytes or as a stream.
 
 use bytes::Bytes;
 use futures::stream::LocalBoxStream;
@@ -6,24 +6,25 @@ use futures::stream::LocalBoxStream;
 use crate::request::Reply;
 use bobbin_definitions::error::{Error, Result};
 
-/// The answer to a request that came with its body as a stream ([`crate::request::ThreadRoute::is_streamed`]).
+/// The response to a request whose body arrived as a stream ([`crate::request::StreamRoute`]).
 #[derive(Debug)]
 pub struct Served {
     /// HTTP status.
     pub status: u16,
-    /// Names in lower case. `content-length` of a stream is its length, and a stream of another length is broken off.
+    /// Names in lower case. `content-length` is the length of a stream. A stream of another length is
+    /// aborted.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub content: Content,
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub enum Content {
-    /// None: 204, 304, and every answer to `HEAD`.
+    /// No body: 204, 304, and every response to `HEAD`.
     Empty,
-    /// All of it.
+    /// The whole body.
     Bytes(Bytes),
-    /// Chunks, made when the client has taken the one before. An error breaks the answer off.
+    /// Chunks. Each is produced after the client has read the previous one. An error aborts the response.
     Stream(LocalBoxStream<'static, Result<Bytes>>),
 }
 
@@ -38,12 +39,12 @@ impl std::fmt::Debug for Content {
 }
 
 impl Served {
-    /// An answer without headers and body.
+    /// A response without headers and body.
     pub const fn empty(status: u16) -> Served {
         Served { status, headers: Vec::new(), content: Content::Empty }
     }
 
-    /// The same answer with one more header; `name` in lower case.
+    /// Adds a header; `name` in lower case.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl Into<String>) -> Served {
         self.headers.push((name.to_owned(), value.into()));

@@ -1,11 +1,11 @@
-//! Which protocols of other systems a deployment answers in.
+//! The protocols of other systems that a deployment offers.
 
 /// A protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surface {
-    /// That of the AI SDK: `/api/chat`, `/api/agents/:agent/chat`.
+    /// The protocol of the AI SDK: `/api/chat`, `/api/agents/:agent/chat`.
     Chat,
-    /// That of OpenAI: `/v1`.
+    /// The protocol of OpenAI: `/v1`.
     OpenAi,
     /// `/mcp`.
     Mcp,
@@ -16,11 +16,11 @@ pub enum Surface {
 }
 
 impl Surface {
-    /// All there are.
+    /// All protocols.
     pub const ALL: [Surface; 5] =
         [Surface::Chat, Surface::OpenAi, Surface::Mcp, Surface::AgUi, Surface::Inspector];
 
-    /// Its name in `BOBBIN_SURFACES`.
+    /// The name in `BOBBIN_SURFACES`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Surface::Chat => "chat",
@@ -32,15 +32,16 @@ impl Surface {
     }
 }
 
-/// Those of a deployment.
+/// The protocols of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surfaces(Vec<Surface>);
 
 impl Surfaces {
-    /// `BOBBIN_SURFACES`, separated by commas. Without it `chat` and `openai`; on a developer's machine all.
+    /// Parses `BOBBIN_SURFACES`, a list separated by commas. The default is `chat` and `openai`; on a
+    /// developer's machine, all.
     ///
     /// # Errors
-    /// A name that there is not.
+    /// An unknown name.
     pub fn parse(names: Option<&str>, dev: bool) -> Result<Surfaces, String> {
         let Some(names) = names else {
             return Ok(Surfaces(if dev {
@@ -58,7 +59,7 @@ impl Surfaces {
         found.collect::<Result<Vec<_>, _>>().map(Surfaces)
     }
 
-    /// Whether it is switched on.
+    /// Whether the deployment offers the protocol.
     pub fn has(&self, surface: Surface) -> bool {
         self.0.contains(&surface)
     }

@@ -3,18 +3,18 @@
 use crate::request::Query;
 use bobbin_definitions::text::percent_decoded;
 
-/// Where a request goes.
+/// The target of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
-    /// The path as it came, with its leading slash.
+    /// The path as received, with its leading slash.
     pub path: String,
     /// The query.
     pub query: Query,
 }
 
 impl Target {
-    /// Splits an absolute URL as the platform gives it. Escapes that are none stay as they are, bytes that are not
-    /// UTF-8 become U+FFFD: such a path or value is then unknown or wrong by its own rules.
+    /// Splits an absolute URL as the platform provides it. Invalid escapes stay unchanged, and bytes that are
+    /// not UTF-8 become U+FFFD. The path or value is then unknown or invalid by its own rules.
     pub fn of(url: &str) -> Target {
         let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
         let resource = after_scheme.find(['/', '?']).and_then(|at| after_scheme.get(at..)).unwrap_or("/");
@@ -30,13 +30,13 @@ impl Target {
 }
 
 impl Target {
-    /// The segments of the path, each decoded by itself: an escaped slash parts no segments.
+    /// The segments of the path. Each is decoded separately, so an escaped slash does not separate segments.
     pub fn segments(&self) -> Vec<String> {
         self.path.trim_matches('/').split('/').map(|segment| percent_decoded(segment, false)).collect()
     }
 }
 
-/// The address as an endpoint sees it: that of the request without what leads to the thread, and not decoded.
+/// The address as an endpoint sees it: the request's address, not decoded, without the path of the thread.
 pub fn below_thread(url: &str) -> String {
     let url = url.split('#').next().unwrap_or_default();
     let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
@@ -46,7 +46,7 @@ pub fn below_thread(url: &str) -> String {
         Some((path, query)) => (path, format!("?{query}")),
         None => (resource, String::new()),
     };
-    // `/api/threads/:id`; empty segments at the beginning do not count (`segments`).
+    // `/api/threads/:id`; empty segments at the beginning are skipped (`segments`).
     let mut below = path.trim_start_matches('/');
     for _ in 0..3 {
         below = below.split_once('/').map_or("", |(_, below)| below);

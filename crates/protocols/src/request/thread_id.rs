@@ -1,32 +1,33 @@
-//! Ids of threads. The name of an object is the id of its thread. Most are random UUIDs, so that nobody can guess one. That of a
-//! thread with a key is made of the key and its owner: whoever has both finds the object without asking anybody.
+//! Ids of threads. The name of an object is the id of its thread. Most ids are random UUIDs, so that nobody
+//! can guess one. The id of a thread with a key is derived from the key and the owner. A client that has both
+//! finds the object without a lookup.
 
 use sha2::{Digest, Sha256};
 
 use bobbin_definitions::error::{Error, Result};
 use bobbin_definitions::limits::THREAD_KEY_CHARS;
 
-/// What stands before a key where an id is expected.
+/// Prefix of a key in place of an id.
 pub const KEY_PREFIX: &str = "key:";
 
-/// The id made of these random bytes (UUID version 4).
+/// The id for these random bytes (UUID version 4).
 pub fn from_random(bytes: [u8; 16]) -> String {
     uuid(bytes, 0x40)
 }
 
-/// An id of its own for these texts, which looks like a random one. Whoever knows them all finds the thread.
+/// An id derived from these texts, in the form of a random one. A client that knows all texts can derive it.
 pub fn of_parts(texts: &[&str]) -> String {
     uuid(first_bytes(texts), 0x40)
 }
 
-/// The id of the thread that an owner's key names (UUID version 8); `None`: of the threads that nobody owns. No key has a NUL, so
-/// no other owner and key come to the same.
+/// The id of the thread that an owner's key names (UUID version 8); `None`: for threads without an owner. A
+/// key contains no NUL, so each pair of owner and key has a different id.
 pub fn of_key(owner: Option<&str>, key: &str) -> String {
     uuid(first_bytes(&["thread-key", owner.unwrap_or_default(), key]), 0x80)
 }
 
-/// What ids within a thread are made of: the id of the first thread that has this one, and a text that looks the same of each
-/// that comes after it.
+/// The seed for ids within a thread: the thread's id for the first life, and a text of the same form for each
+/// later life.
 pub fn of_life(id: &str, life: i64) -> String {
     match life {
         ..=1 => id.to_owned(),
@@ -34,13 +35,13 @@ pub fn of_life(id: &str, life: i64) -> String {
     }
 }
 
-/// Whether an id is made of a key. After its thread was deleted there may be another one.
+/// Whether an id is derived from a key. A new thread may use such an id after the old one was deleted.
 pub fn is_of_key(id: &str) -> bool {
     id.as_bytes().get(14) == Some(&b'8')
 }
 
-/// The id of the thread that an address names: `text` itself, or what is made of the key behind [`KEY_PREFIX`]. `None` where it
-/// can be neither.
+/// The id of the thread that an address names: `text` itself, or the id derived from the key after
+/// [`KEY_PREFIX`]. `None` if the text is neither.
 pub fn named(text: &str, owner: Option<&str>) -> Option<String> {
     match text.strip_prefix(KEY_PREFIX) {
         Some(key) => check_key(key).is_ok().then(|| of_key(owner, key)),
@@ -48,7 +49,7 @@ pub fn named(text: &str, owner: Option<&str>) -> Option<String> {
     }
 }
 
-/// Refuses what is no key.
+/// Refuses an invalid key.
 ///
 /// # Errors
 /// `invalid_field`: a key has 1 to [`THREAD_KEY_CHARS`] visible characters.
@@ -60,7 +61,8 @@ pub fn check_key(key: &str) -> Result<()> {
     Err(Error::field("key", format!("A key has 1 to {THREAD_KEY_CHARS} visible characters.")))
 }
 
-/// Whether a person sees it. U+FFFD is what is left of bytes that are no text: many addresses would come to the same.
+/// Whether a character is visible. U+FFFD replaces bytes that are not text, so it would give many addresses
+/// one id.
 fn is_visible(character: char) -> bool {
     let hidden = matches!(character,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -69,14 +71,14 @@ fn is_visible(character: char) -> bool {
     !(character.is_whitespace() || character.is_control() || hidden)
 }
 
-/// The first bytes of a hash of texts that a NUL parts.
+/// The first bytes of a hash of texts separated by NUL.
 fn first_bytes(texts: &[&str]) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes.iter_mut().zip(Sha256::digest(texts.join("\0"))).for_each(|(to, from)| *to = from);
     bytes
 }
 
-/// These bytes as a UUID of a version, which is given as the upper half of its byte.
+/// These bytes as a UUID. The version is given as the upper half of its byte.
 fn uuid(mut bytes: [u8; 16], version: u8) -> String {
     for (at, keep, set) in [(6, 0x0f, version), (8, 0x3f, 0x80)] {
         if let Some(byte) = bytes.get_mut(at) {
@@ -95,7 +97,8 @@ fn uuid(mut bytes: [u8; 16], version: u8) -> String {
     id
 }
 
-/// Whether a text can be the id of a thread. What cannot names no object: asking one would create it.
+/// Whether a text can be the id of a thread. Check it first: a request to an unknown object would create the
+/// object.
 pub fn is_valid(id: &str) -> bool {
     id.len() == 36
         && id.bytes().enumerate().all(|(at, byte)| match at {
@@ -122,7 +125,7 @@ mod tests {
     #[test]
     fn a_key_of_an_owner_is_one_id_and_no_other_owners() {
         let of = |owner: Option<&str>, key: &str| of_key(owner, key);
-        // Written down elsewhere: SHA-256 of `thread-key`, NUL, the owner, NUL, the key.
+        // Documented elsewhere: SHA-256 of `thread-key`, NUL, the owner, NUL, the key.
         assert_eq!(of(Some("alice"), "chat-1"), "99f5b942-fa81-874f-ac29-cc5865b72ae2");
         assert_eq!(of(None, "chat-1"), "a06a6198-d504-8177-9f06-5942376fa28e");
         let ids = [
