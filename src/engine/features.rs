@@ -1,9 +1,10 @@
-//! The features of a thread, each with a handle: the methods of one feature are apart from those of all others.
+//! The features of a thread, each with a handle that keeps its methods apart from those of other features.
 
 /// Declares the handle of a feature, and the method of `Thread` that returns it.
 ///
-/// A handle keeps the methods of one feature apart from those of all others: `thread.waits().decide(…)`. It is a reference to the
-/// thread and costs nothing. It dereferences to the thread, so that a feature reads the state and calls other features.
+/// A handle keeps the methods of one feature apart from those of all others: `thread.waits().decide(…)`. It
+/// is a reference to the thread and has no cost. It dereferences to the thread, so that a feature reads the
+/// state and calls other features.
 macro_rules! handle {
     ($(#[$doc:meta])* $visibility:vis struct $Handle:ident, $accessor:ident) => {
         $(#[$doc])*
@@ -30,7 +31,7 @@ macro_rules! handle {
 pub(crate) use handle;
 
 handle! {
-    /// Changes of what was said: forks, cuts and edits.
+    /// Changes of the conversation: forks, cuts and edits.
     pub(crate) struct History, history
 }
 

@@ -14,7 +14,8 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// Entries in order. Of several that are equal the last one stays. Each is moved a few times, in whatever order they come.
+/// Sorts entries. Of several equal entries the last one remains. Each entry is moved only a few times,
+/// whatever the input order.
 fn in_order<T>(entries: Vec<T>, compare: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
     if entries.is_sorted_by(|a, b| compare(a, b).is_lt()) {
         return entries;
@@ -35,15 +36,15 @@ fn in_order<T>(entries: Vec<T>, compare: impl Fn(&T, &T) -> Ordering) -> Vec<T> 
     sorted
 }
 
-/// The places of so many entries, in the order of these. Sorting is the larger part of the code: it is compiled once, not for
-/// every type.
+/// The positions of this number of entries, in sorted order. Sorting is the larger part of the code, so it is
+/// compiled once, not for every type.
 fn places_in_order(entries: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut places: Vec<usize> = (0..entries).collect();
     places.sort_unstable_by(|a, b| compare(*a, *b).then(a.cmp(b)));
     places
 }
 
-/// Counts entries that make room for others, in tests only.
+/// Counts the entries that an insertion or removal moves, in tests only.
 mod moved {
     #[cfg(test)]
     thread_local! {
@@ -57,22 +58,22 @@ mod moved {
     }
 }
 
-/// A map, sorted by its keys.
+/// A map sorted by its keys.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SortedMap<K, V>(Vec<(K, V)>);
 
 impl<K, V> SortedMap<K, V> {
-    /// None.
+    /// An empty map.
     pub const fn new() -> Self {
         SortedMap(Vec::new())
     }
 
-    /// Whether there are none.
+    /// Whether the map is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many.
+    /// The number of entries.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
@@ -82,7 +83,7 @@ impl<K, V> SortedMap<K, V> {
         self.0.iter().map(pair)
     }
 
-    /// The same, with values that can be changed.
+    /// Keys and mutable values, in the order of the keys.
     pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
         self.0.iter_mut().map(pair_mut)
     }
@@ -97,49 +98,49 @@ impl<K, V> SortedMap<K, V> {
         self.0.iter().map(|(_, value)| value)
     }
 
-    /// The same, to change them.
+    /// The mutable values, in the order of the keys.
     pub fn values_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut V> {
         self.0.iter_mut().map(|(_, value)| value)
     }
 
-    /// The keys.
+    /// The keys, by value.
     pub fn into_keys(self) -> impl DoubleEndedIterator<Item = K> {
         self.0.into_iter().map(|(key, _)| key)
     }
 
-    /// The values, in the order of the keys.
+    /// The values, by value, in the order of the keys.
     pub fn into_values(self) -> impl DoubleEndedIterator<Item = V> {
         self.0.into_iter().map(|(_, value)| value)
     }
 
-    /// The least key with its value.
+    /// The smallest key with its value.
     pub fn first_key_value(&self) -> Option<(&K, &V)> {
         self.0.first().map(pair)
     }
 
-    /// The greatest key with its value.
+    /// The largest key with its value.
     pub fn last_key_value(&self) -> Option<(&K, &V)> {
         self.0.last().map(pair)
     }
 
-    /// Takes the greatest key with its value.
+    /// Removes the largest key, and returns it with its value.
     pub fn pop_last(&mut self) -> Option<(K, V)> {
         self.0.pop()
     }
 
-    /// Keeps those of which this holds.
+    /// Keeps the entries for which `keeps` returns true.
     pub fn retain(&mut self, mut keeps: impl FnMut(&K, &mut V) -> bool) {
         self.0.retain_mut(|(key, value)| keeps(key, value));
     }
 
-    /// Takes all away.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 }
 
 impl<K: Ord, V> SortedMap<K, V> {
-    /// Where a key is, or where it would be.
+    /// The position of a key, or the position for its insertion.
     fn place<Q: Ord + ?Sized>(&self, key: &Q) -> Result<usize, usize>
     where
         K: Borrow<Q>,
@@ -159,7 +160,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.place(key).ok().and_then(|at| self.0.get(at)).map(|(_, value)| value)
     }
 
-    /// The value of a key, to change it.
+    /// The mutable value of a key.
     pub fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -167,7 +168,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.place(key).ok().and_then(|at| self.0.get_mut(at)).map(|(_, value)| value)
     }
 
-    /// A key as it is kept, and its value.
+    /// The stored key and its value.
     pub fn get_key_value<Q: Ord + ?Sized>(&self, key: &Q) -> Option<(&K, &V)>
     where
         K: Borrow<Q>,
@@ -175,7 +176,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.place(key).ok().and_then(|at| self.0.get(at)).map(pair)
     }
 
-    /// Whether there is such a key.
+    /// Whether the map has this key.
     pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -183,7 +184,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.place(key).is_ok()
     }
 
-    /// Sets the value of a key; gives the one that it had.
+    /// Sets the value of a key, and returns its old value.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         match self.place(&key) {
             Ok(at) => self.0.get_mut(at).map(|(_, had)| std::mem::replace(had, value)),
@@ -195,7 +196,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         }
     }
 
-    /// Takes a key away; gives the value that it had.
+    /// Removes a key, and returns its value.
     pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -203,7 +204,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.place(key).ok().map(|at| self.0.remove(at).1)
     }
 
-    /// The value of a key, made where there is none.
+    /// The mutable value of a key. A missing value is created with `make`.
     pub fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         // Removed and inserted again, so that the compiler knows that the entry exists.
         let (at, entry) = match self.place(&key) {
@@ -217,7 +218,7 @@ impl<K: Ord, V> SortedMap<K, V> {
 /// Keys and values of a [`SortedMap`].
 pub type Iter<'a, K, V> = std::iter::Map<std::slice::Iter<'a, (K, V)>, fn(&'a (K, V)) -> (&'a K, &'a V)>;
 
-/// Keys and values of a [`SortedMap`], to change the values.
+/// Keys and mutable values of a [`SortedMap`].
 pub type IterMut<'a, K, V> =
     std::iter::Map<std::slice::IterMut<'a, (K, V)>, fn(&'a mut (K, V)) -> (&'a K, &'a mut V)>;
 
@@ -336,37 +337,37 @@ where
     }
 }
 
-/// A set, in order.
+/// A sorted set.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SortedSet<K>(Vec<K>);
 
 impl<K> SortedSet<K> {
-    /// None.
+    /// An empty set.
     pub const fn new() -> Self {
         SortedSet(Vec::new())
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many.
+    /// The number of keys.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// All, in order.
+    /// The keys, in order.
     pub fn iter(&self) -> std::slice::Iter<'_, K> {
         self.0.iter()
     }
 
-    /// Keeps those of which this holds.
+    /// Keeps the keys for which `keeps` returns true.
     pub fn retain(&mut self, keeps: impl FnMut(&K) -> bool) {
         self.0.retain(keeps);
     }
 
-    /// Takes all away.
+    /// Removes all keys.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -380,7 +381,7 @@ impl<K: Ord> SortedSet<K> {
         self.0.binary_search_by(|known| known.borrow().cmp(key))
     }
 
-    /// Whether it is there.
+    /// Whether the set has this key.
     pub fn contains<Q: Ord + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -388,7 +389,7 @@ impl<K: Ord> SortedSet<K> {
         self.place(key).is_ok()
     }
 
-    /// Puts it in; whether it was not there.
+    /// Adds a key. Returns whether the key was new.
     pub fn insert(&mut self, key: K) -> bool {
         let Err(at) = self.place(&key) else { return false };
         moved::add(self.0.len() - at);
@@ -396,7 +397,7 @@ impl<K: Ord> SortedSet<K> {
         true
     }
 
-    /// Takes it away; whether it was there.
+    /// Removes a key. Returns whether the set had it.
     pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -468,7 +469,7 @@ mod tests {
 
     use crate::sorted::{SortedMap, SortedSet};
 
-    /// Numbers that look like chance.
+    /// Pseudorandom numbers.
     fn numbers() -> impl Iterator<Item = u32> {
         std::iter::successors(Some(7_u32), |n| Some(n.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)))
             .map(|n| n >> 16)

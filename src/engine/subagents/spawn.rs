@@ -1,4 +1,5 @@
-//! A call makes a child, or writes to one that is there: the registry's row, the envelope and the receipt in one transition.
+//! A call creates a child or sends it a message. One transition writes the registry's row, the envelope and
+//! the receipt.
 
 use crate::definitions::ParentCommunication as Communication;
 use crate::definitions::message::{ToolCall, ToolResult, ToolStatus};
@@ -34,7 +35,7 @@ fn about(child: &Child, text: String) -> ToolResult {
     ToolResult { subagent_id: Some(child.reference.clone()), ..ToolResult::success(text) }
 }
 
-/// The receipt of a call that a child answers: it waits, or has its result at once.
+/// The receipt of a call that a child answers: it waits, or has an immediate result.
 fn receipt_of<'a>(
     scope: &Scope,
     reply: &Shared,
@@ -52,7 +53,8 @@ fn receipt_of<'a>(
     }
 }
 
-/// A child whose values cannot be had is not made; anything else is no error of the call.
+/// The result for a child that was not created because its values are unavailable. Other errors are not
+/// errors of the call.
 fn not_created(name: &str, error: Error) -> Result<Result<Dispatched, ToolResult>> {
     match error.code {
         Code::EncryptionUnavailable | Code::TooLarge => {
@@ -62,7 +64,7 @@ fn not_created(name: &str, error: Error) -> Result<Result<Dispatched, ToolResult
     }
 }
 
-/// What is told of a child that was just made; who waits for it has its answer later.
+/// The result of a call that created a child. A call that waits for the child receives its result later.
 fn begun_told(child: &Child, receipt: Option<i64>) -> Dispatched {
     let result = receipt.is_none().then(|| match child.is_worker() {
         true => lead::started(child),
@@ -74,8 +76,8 @@ fn begun_told(child: &Child, receipt: Option<i64>) -> Dispatched {
 }
 
 impl Subagents<'_> {
-    /// Writes a message to a child, with its part of the budget; its row must be written afterwards. Or why that cannot be
-    /// paid.
+    /// Sends a message to a child, with its share of the budget. The child's row must be written afterwards.
+    /// Returns an error result if the budget does not suffice.
     pub(crate) fn write_to_child(
         &self,
         state: &mut State,
@@ -94,8 +96,8 @@ impl Subagents<'_> {
         Ok(Ok(()))
     }
 
-    /// Makes a call that is for a child. One that waits for the child's answer parks the run, and never comes back: the
-    /// flow that goes on finds the result on the receipt.
+    /// Makes a call for a child. A call that waits for the child's answer parks the run and never returns:
+    /// the flow that continues the run finds the result on the receipt.
     pub(crate) async fn call_child(
         &self,
         run: ToolRun<'_>,
@@ -153,7 +155,7 @@ impl Subagents<'_> {
         self.child_told(call, told).await
     }
 
-    /// What follows the commit of a call for a child.
+    /// The work after the commit of a call for a child.
     async fn child_told(&self, call: &Call, told: Dispatched) -> Result<CallOutcome> {
         self.activity().announce_tool_start(&Told::of(call));
         self.after_commit(told.applied)?;
@@ -169,7 +171,8 @@ impl Subagents<'_> {
         }
     }
 
-    /// The same for code that calls and waits (spec §6.4): a child that must be waited for is refused.
+    /// Makes a call for a child from code that waits for the result (spec §6.4). A call that must wait for
+    /// the child is refused.
     pub(crate) fn invoke_child(
         &self,
         scope: &Scope,
@@ -193,7 +196,8 @@ impl Subagents<'_> {
         Ok(told.result.unwrap_or_else(|| refused("This call has no answer.")))
     }
 
-    /// The part inside a transition. An error result is for whoever calls; nothing was written then.
+    /// The part inside a transition. The call receives an error result; the transition has then written
+    /// nothing.
     #[expect(clippy::too_many_arguments, reason = "one transition's facts")]
     fn tell(
         &self,
@@ -218,7 +222,7 @@ impl Subagents<'_> {
                 }
                 let mut new = new.clone();
                 if let Err(result) = self.delegates().place_worker(state, sql, &mut new)? {
-                    // That it is there is no error.
+                    // An existing worker is not an error.
                     return Ok(if result.status == ToolStatus::Success {
                         Ok(Dispatched::now(result))
                     } else {
@@ -238,7 +242,7 @@ impl Subagents<'_> {
         }
     }
 
-    /// Writes to a child that is there.
+    /// Sends a message to an existing child.
     fn message_child(
         &self,
         state: &mut State,
@@ -280,7 +284,8 @@ impl Subagents<'_> {
         Ok(Ok(Dispatched { result, ..Dispatched::default() }))
     }
 
-    /// Writes the row of a child and the envelope that makes it, or that it waits for values of variables.
+    /// Writes the row of a child and the envelope that creates it. If values of variables are missing, stores
+    /// a pending child.
     #[expect(clippy::too_many_arguments, reason = "one transition's facts")]
     fn make_child(
         &self,
@@ -342,7 +347,7 @@ impl Subagents<'_> {
         Ok(Ok(begun_told(&child, receipt)))
     }
 
-    /// The receipt waits for the answer to the last envelope.
+    /// Makes the receipt wait for the answer to the last envelope.
     pub(crate) fn begin_wait(
         &self,
         state: &State,
@@ -358,7 +363,7 @@ impl Subagents<'_> {
         self.arm_at(state, sql, now + limits::CHECK_US, now)
     }
 
-    /// Delivers what was just written, beside whatever goes on.
+    /// Delivers new envelopes while the run continues.
     pub(crate) fn send_envelopes(&self) {
         if !self.ephemeral.posted.replace(false) {
             return;

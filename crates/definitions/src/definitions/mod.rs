@@ -1,20 +1,23 @@
-//! Definitions and records as plain data. Whether they make sense together is checked in [`crate::validate`].
+//! Definitions and records as plain data. [`crate::validate`] checks them against each other.
 //!
-//! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`effect`], [`endpoint`], [`hook`],
-//!   [`variable`]: one kind each.
-//! * [`callable`]: what a name in a prompt's `tools` stands for. [`subagent`]: what an entry there says about a subagent.
-//!   `built_in`: tools without a definition. `execute_code`: the one that runs a model's code.
-//! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers. `form`: values with a short
-//!   and a long form.
-//! * [`graph`]: what an agent can reach, and what all definitions say about a name.
-//! * [`package`]: packages of agents, and which package a name belongs to. [`references`]: what definitions refer to by name.
-//! * [`settings`]: what holds for the whole folder. [`retry`]: how what fails is tried again. [`scrub`]: what becomes of
-//!   texts that look like secrets. [`budget`]: what runs may use.
-//!   [`approval`]: which calls people are asked about first; `ask_user`: the tool that asks them. [`context`]: how large requests are.
-//! * [`mcp`]: servers whose tools prompts may have. [`offered`]: what clients of MCP are offered besides agents. [`memory`]: what models look things up in. [`runtime`]: which runtimes' catalogs this one takes.
-//! * [`skill`]: texts that a model loads when they are of use. [`snapshot`]: what a run begins with, in one value.
-//! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back as it came. [`finite`]: strict
-//!   JSON.
+//! * [`catalog`]: all definitions together; [`model`], [`prompt`], [`tool`], [`agent`], [`effect`],
+//!   [`endpoint`], [`hook`], [`variable`]: one kind each.
+//! * [`callable`]: the targets of names in a prompt's `tools`. [`subagent`]: an entry there for a subagent.
+//!   `built_in`: tools without a definition. `execute_code`: the tool that runs a model's code.
+//! * [`schema`]: the JSON Schemas of arguments. [`template`]: `{{env NAME}}` in URLs and headers. `form`:
+//!   values with a short and a long form.
+//! * [`graph`]: the definitions that an agent can reach, and all facts about a name.
+//! * [`package`]: packages of agents, and the package of a name. [`references`]: references between
+//!   definitions by name.
+//! * [`settings`]: settings of the whole folder. [`retry`]: retries after failures. [`scrub`]: the treatment
+//!   of texts that look like secrets. [`budget`]: limits on the usage of runs. [`approval`]: calls that need
+//!   a person's approval; `ask_user`: the tool that asks people. [`context`]: the size of requests.
+//! * [`mcp`]: servers whose tools prompts may use. [`offered`]: the offer to MCP clients besides agents.
+//!   [`memory`]: memories that models search. [`runtime`]: the runtimes whose catalogs this one accepts.
+//! * [`skill`]: texts that a model loads when they are of use. [`snapshot`]: the definitions at the start of
+//!   a run, as one value.
+//! * [`message`]: messages, tool calls and tool results. [`opaque`]: JSON that is sent back unchanged.
+//!   [`finite`]: strict JSON.
 
 pub mod agent;
 pub mod approval;
