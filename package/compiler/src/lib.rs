@@ -55,7 +55,7 @@ use serde_json::Value;
 
 use files::Files;
 
-/// What a folder holds, and what is wrong with it.
+/// The catalog of a folder, and the mistakes in it.
 struct Compiled {
     catalog: Catalog,
     complaints: Vec<Complaint>,
@@ -136,13 +136,14 @@ fn top(field: &str) -> &str {
 struct Reading {
     catalog: Catalog,
     sources: Sources,
-    /// Files that were read without the fields that are wrong in them: what follows from that is not to be said.
+    /// Files that were read without their invalid fields. Mistakes that follow from these fields are not
+    /// reported.
     partial: BTreeMap<String, Vec<String>>,
-    /// Files of endpoints, by the shape of what they answer.
+    /// Files of endpoints, by the shape of their routes.
     shapes: BTreeMap<String, String>,
     /// The packages' files, by id.
     packages: BTreeMap<String, String>,
-    /// The ids of the packages that answer routes.
+    /// The ids of the packages with routes.
     routes: BTreeMap<String, String>,
     /// The lists of MCP servers' tools.
     lists: Vec<mcp::List>,
@@ -199,7 +200,7 @@ impl Reading {
         }
     }
 
-    /// What is in a file, unless it cannot be read, or can be no definition.
+    /// The value in a file. `None` if the file is unreadable or cannot be a definition.
     fn value(&mut self, file: &folder::File) -> Option<Value> {
         let mut value = match text::read(&file.path, &file.text) {
             Ok(value) => value,
@@ -219,7 +220,7 @@ impl Reading {
         Some(value)
     }
 
-    /// A skill: its file, and those beside it.
+    /// Reads a skill: its file, and the files beside it.
     fn skill(&mut self, file: &folder::File) {
         let (front, body) = match text::read_skill(&file.path, &file.text) {
             Ok(read) => read,
@@ -246,7 +247,7 @@ impl Reading {
         self.catalog.skills.insert(name, skill);
     }
 
-    /// Takes a definition into the catalog. Gives its name, unless nothing could be read of it.
+    /// Adds a definition to the catalog. Returns its name, unless the file was unreadable.
     fn definition<T: DeserializeOwned + JsonSchema>(
         &mut self,
         file: &folder::File,
@@ -274,7 +275,7 @@ impl Reading {
         Some(name)
     }
 
-    /// A definition's name in the catalog; what is wrong with one of the application's that a package's could be.
+    /// A definition's name in the catalog. Refuses a name of the application that could be a package's.
     fn name(&self, file: &folder::File, name: &str) -> Result<String, String> {
         if let Some(id) = &file.package {
             return Ok(qualified(id, name));
@@ -287,7 +288,7 @@ impl Reading {
         }
     }
 
-    /// The definition in a file, as far as its fields are right.
+    /// The definition in a file, without its invalid fields.
     fn shaped<T: DeserializeOwned + JsonSchema>(&mut self, file: &folder::File, value: Value) -> Option<T> {
         let (definition, wrong) = shape::read::<T>(value);
         if !wrong.is_empty() {
@@ -300,7 +301,7 @@ impl Reading {
         definition
     }
 
-    /// An endpoint is known by what it answers, which its file's name says.
+    /// Reads an endpoint. Its route comes from the file's name.
     fn endpoint(&mut self, file: &folder::File, value: Value) {
         let route = EndpointRoute::of_file(&file.name);
         let endpoint = self.shaped::<Endpoint>(file, value);

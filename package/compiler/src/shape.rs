@@ -10,14 +10,14 @@ use serde_path_to_error::Segment;
 
 use super::words::{MISSING, friendly, meant, quoted};
 
-/// Something wrong in one field.
+/// A mistake in one field.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) field: String,
     pub(super) message: String,
 }
 
-/// The definition, as far as it can be read, and what is wrong with it.
+/// The readable part of a definition, and the mistakes in it.
 pub(super) fn read<T: DeserializeOwned + JsonSchema>(mut value: Value) -> (Option<T>, Vec<Wrong>) {
     let mut wrong = Vec::new();
     let mut removed = Removed::default();
@@ -58,7 +58,7 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(mut value: Value) -> (Optio
     }
 }
 
-/// Gives the field at a path another name, unless one has it already.
+/// Renames the field at a path, unless the new name exists already.
 fn rename(value: &mut Value, path: &[Step], meant: &str) -> bool {
     let Some((Step::Name(name), parent)) = path.split_last() else { return false };
     match at(value, parent) {
@@ -70,7 +70,7 @@ fn rename(value: &mut Value, path: &[Step], meant: &str) -> bool {
     }
 }
 
-/// What a path leads to.
+/// The value at a path.
 fn at<'a>(value: &'a mut Value, path: &[Step]) -> Option<&'a mut Value> {
     path.iter().try_fold(value, |value, step| match step {
         Step::Name(name) => value.get_mut(name),
@@ -78,7 +78,7 @@ fn at<'a>(value: &'a mut Value, path: &[Step]) -> Option<&'a mut Value> {
     })
 }
 
-/// The required fields of the whole that are not there and were not complained about.
+/// The required fields that are absent and have not been reported.
 fn absent<T: JsonSchema>(value: &Value, wrong: &[Wrong]) -> Vec<Wrong> {
     let schema = schemars::schema_for!(T);
     let required =
@@ -117,12 +117,12 @@ fn words(path: &[Step]) -> String {
     out
 }
 
-/// What was taken out, by its path at the time.
+/// The removed parts, by their paths at the time.
 #[derive(Default)]
 struct Removed(Vec<Vec<Step>>);
 
 impl Removed {
-    /// Takes out what the path leads to, or the nearest thing around it that is there. Not the whole.
+    /// Removes the value at the path, or the nearest existing value around it. Never removes the whole.
     fn take(&mut self, value: &mut Value, mut path: Vec<Step>) -> bool {
         while let Some(last) = path.last().cloned() {
             let parent = path.get(..path.len() - 1).unwrap_or_default();
@@ -148,7 +148,7 @@ impl Removed {
         self.0.iter().any(|removed| removed == path)
     }
 
-    /// A path in words, with indices as they are in the file: before anything was taken out.
+    /// A path as text. Its indices are those of the file, before any removal.
     fn original(&self, path: &[Step]) -> String {
         let mut path = path.to_vec();
         for removed in self.0.iter().rev() {
