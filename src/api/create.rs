@@ -15,7 +15,7 @@ use crate::store::meta::Meta;
 use crate::store::state::State;
 use crate::store::thread_budget::ThreadBudget;
 
-/// What `POST /threads` may say.
+/// The fields of `POST /threads`.
 const NEW_THREAD: &[&str] = &[
     "agent_id",
     "user_id",
@@ -31,7 +31,7 @@ const NEW_THREAD: &[&str] = &[
     "expires_in",
 ];
 
-/// Whether a request has made the thread that it asks for.
+/// Whether this request created the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Created {
     Now,
@@ -39,8 +39,8 @@ enum Created {
 }
 
 impl Api<'_> {
-    /// Creates the thread, unless it exists already: the same creation may come again. The directory is told before
-    /// the answer where that is possible, so that a list shows the thread at once.
+    /// Creates the thread, unless it exists: a client may repeat a creation. Sends the row to the directory
+    /// before the response if possible, so that a list shows the thread at once.
     pub(crate) async fn create(&self, request: &ThreadRequest) -> Result<Reply> {
         let answer = self.create_or_find(request).await;
         let is_of_key = thread_id::is_of_key(&request.thread_id);
@@ -59,7 +59,7 @@ impl Api<'_> {
             Err(error) if error.code == Code::ThreadNotFound => self.create_new(request).await?,
             Err(error) => return Err(error),
         };
-        // Whoever has the id knows that it is theirs; a key may be anybody's guess.
+        // Only the creating client knows a random id. A key can be guessed.
         if made == Created::Before && thread_id::is_of_key(&request.thread_id) {
             self.must_be_the_same(request)?;
         }
@@ -129,7 +129,7 @@ impl Api<'_> {
             ..Meta::new(&request.thread_id, &agent, now)
         };
         self.variables().require(&meta.agent, meta.owner.as_deref(), &env).await?;
-        // The same creation may have come to its end while the directories were asked.
+        // The same creation may have completed during the requests to the directories.
         if self.ensure_loaded().is_ok() {
             return Ok(Created::Before);
         }
@@ -158,11 +158,11 @@ impl Api<'_> {
     }
 }
 
-/// What a request for a new thread says.
+/// The fields of a request for a new thread.
 fn new_thread(request: &ThreadRequest) -> Result<Body> {
     let body = Body::parse(&request.body)?.known(NEW_THREAD);
     body.map_err(|error| match error.field.as_deref() {
-        // Fields of the reference runtime, of which it keeps nothing either.
+        // Fields of the reference runtime, which ignores them too.
         Some("initial_messages") => error.hint("`history` is what was said before."),
         Some("data") => error.hint("`properties` is the object that is kept for you."),
         _ => error,

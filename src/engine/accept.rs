@@ -1,5 +1,5 @@
-//! Accepting messages (docs/durability.md): one transaction, no hook, and the run starts in the same stretch of code,
-//! so latency never waits for an alarm.
+//! Accepting messages (docs/durability.md): one transaction and no hook. The run starts without an await
+//! after it, so latency never depends on an alarm.
 
 use futures::future::{Either, select};
 use serde_json::{Map, Value};
@@ -55,7 +55,7 @@ pub(crate) struct Input {
     strict: bool,
     /// What it wants of the run that it starts.
     wishes: Wishes,
-    /// The message whose answer it follows: it is refused where somebody has said something since.
+    /// The message whose reply it follows. It is refused if another message was sent after that reply.
     follows: Option<String>,
     /// The message that it replaces, with all later ones.
     replaces: Option<String>,
@@ -68,7 +68,7 @@ enum Hooks {
     Done,
 }
 
-/// Who gives a message.
+/// The sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     /// A client; its message clears a stop.
@@ -204,7 +204,7 @@ impl Input {
     }
 }
 
-/// Whether a message wants its run to be strict. It can only be stricter than the definitions say.
+/// Whether a message makes its run strict. It cannot relax the definitions.
 fn strictness(body: &mut Body, wakes: Wakes) -> Result<bool> {
     match body.string("diagnostics")?.as_deref() {
         None => Ok(false),
@@ -218,7 +218,7 @@ fn strictness(body: &mut Body, wakes: Wakes) -> Result<bool> {
     }
 }
 
-/// How what fails in the run is tried again, as it is stored.
+/// The policies for retries in the run, in their stored form.
 fn retry(body: &mut Body) -> Result<Option<String>> {
     let Some(fields) = body.object("retry")? else { return Ok(None) };
     let mut kinds = Body::of(fields).known(&RetryKind::ALL.map(RetryKind::as_str))?;
@@ -246,7 +246,7 @@ fn may_wake(role: Role, wakes: Wakes, kind: AgentKind) -> Result<()> {
     Ok(())
 }
 
-/// What a message has denied, and whether the run goes on for it.
+/// The waits that a message has denied, and the entry of the run if it continues.
 type Denied = (Vec<Wait>, Option<Entered>);
 
 /// A message that was accepted, now or by an earlier request with the same key.
@@ -259,7 +259,7 @@ struct Accepted {
 }
 
 impl Accepted {
-    /// What its sender is told of the thread: the same when the request comes again later.
+    /// The state of the thread in the response to the sender. A repeated request returns the same state.
     fn state(&self, state: &State) -> &'static str {
         match (self.row.inbound, state.status()) {
             (Inbound::Triggers, "parked") => "parked",
@@ -292,7 +292,7 @@ impl Thread {
         }
         self.read(|state, _| {
             let id = accepted.row.id(&state.meta.stem);
-            // Whoever says it again is told the same.
+            // A repeated request returns the same response.
             let began = |run: &&Run| Some(run.id) == accepted.started || run.turn_from == accepted.row.seq;
             let body = json!({
                 "status": "queued", "queueId": id, "messageId": id,
@@ -304,7 +304,7 @@ impl Thread {
         })
     }
 
-    /// Who talks to whom; a person, if the agent is gone.
+    /// The kind of the thread's agent; with a person if the agent no longer exists.
     pub(crate) fn kind(&self, state: &State) -> AgentKind {
         self.catalog.agents.get(&state.meta.agent).map(|agent| agent.kind).unwrap_or_default()
     }
@@ -364,7 +364,8 @@ impl Thread {
         Ok(accepted)
     }
 
-    /// A person who writes instead of deciding denies what is open, where the agent or the folder says so.
+    /// Denies the open approvals if a person writes instead of deciding, and the agent or the folder enables
+    /// this.
     fn denies(&self, state: &mut State, sql: &dyn Sql, input: &Input, row: &Row) -> Result<Denied> {
         let by_person = input.by == By::Client && row.role == Role::User && row.inbound == Inbound::Triggers;
         if state.meta.waits == 0 || !by_person {
@@ -377,14 +378,14 @@ impl Thread {
         }
     }
 
-    /// Stores a message of code that works in the thread, once for a key; its id.
+    /// Stores a message of code that works in the thread, once for a key. Returns its id.
     pub(crate) fn add_message(&self, input: Input, key: Option<&str>) -> Result<String> {
         let key = key.map(|key| Key::new(key.to_owned(), &["code", &input.content]));
         let accepted = self.accept(input, key.as_ref(), None)?;
         self.read(|state, _| Ok(accepted.row.id(&state.meta.stem)))
     }
 
-    /// The run that takes the message in is strict: the active one, or the one that is about to start.
+    /// Makes the run that receives the message strict: the active one, or the one that is about to start.
     fn tighten(&self, state: &mut State, sql: &dyn Sql, seq: i64) -> Result<()> {
         match state.active_mut() {
             Ok(run) => {
@@ -417,7 +418,7 @@ impl Thread {
         self.start_with(state, sql, wishes, trace, now).map(Some)
     }
 
-    /// The message that the same key brought before.
+    /// The message of an earlier request with the same key.
     fn replayed(&self, key: &Key) -> Result<Option<Row>> {
         self.read(|_, sql| {
             let Some(seq) = key.replayed(sql, self.host.now_us())? else { return Ok(None) };
@@ -427,7 +428,7 @@ impl Thread {
         })
     }
 
-    /// Waits for the outcome of the run that takes the message in, or took it in before this request came.
+    /// Waits for the outcome of the run that receives the message, or has received it before this request.
     async fn await_outcome(&self, accepted: &Accepted, caller: &Caller) -> Result<Reply> {
         let seq = accepted.row.seq;
         let (known, run) = match accepted.started {
@@ -442,7 +443,7 @@ impl Thread {
             Some(verdict) => verdict,
             None => self.wait_for(seq, run).await.map_err(lost)?,
         };
-        // Tasks of servers are over by themselves, most of them soon.
+        // Tasks of servers end without a person, most of them soon.
         let until = self.host.now_us() + TASKS_US;
         while let Verdict::Parked(Some(run)) = &verdict
             && self.host.now_us() < until
@@ -466,7 +467,7 @@ impl Thread {
     }
 }
 
-/// Whether the active run waits for nothing but tasks of MCP servers, or one of them is just asked after.
+/// Whether the active run waits only for tasks of MCP servers, or polls one of them now.
 fn waits_for_tasks(state: &mut State, sql: &dyn Sql) -> Result<bool> {
     if state.active().is_some_and(|run| !run.phase.is_parked()) {
         return Ok(true);
@@ -476,7 +477,7 @@ fn waits_for_tasks(state: &mut State, sql: &dyn Sql) -> Result<bool> {
     Ok(for_tasks && state.open_children(sql)?.is_empty())
 }
 
-/// Whether the queue takes one more.
+/// Refuses a message if the queue is full.
 pub(crate) fn room(state: &State) -> Result<()> {
     let waiting = state.waiting();
     if waiting < limits::QUEUE_MESSAGES {
@@ -484,14 +485,14 @@ pub(crate) fn room(state: &State) -> Result<()> {
     }
     let message = format!("{waiting} messages and tools wait already, the most that a thread holds.");
     if state.active().is_none() {
-        // To wait does not help: nothing takes them up.
+        // Waiting does not help: no run takes messages from the queue.
         return Err(Error::new(Code::QueueFull, format!("{message} The thread is stopped."))
             .hint("POST …/continue takes them up; then there is room again."));
     }
     Err(Error::new(Code::QueueFull, message).retry_after(5))
 }
 
-/// What can be said now about the run of a message, and the run that took the message in.
+/// The known verdict about the run of a message, and the run that received the message.
 pub(crate) fn verdict_of(state: &State, sql: &dyn Sql, seq: i64) -> Result<(Option<Verdict>, Option<i64>)> {
     let run = Run::of_message(sql, seq)?;
     if let Some(run) = run.as_ref().filter(|run| run.end.is_some()) {
@@ -500,7 +501,7 @@ pub(crate) fn verdict_of(state: &State, sql: &dyn Sql, seq: i64) -> Result<(Opti
     }
     let known = match state.active() {
         Some(active) if active.phase.is_parked() => Some(Verdict::Parked(Some(active.clone()))),
-        // Queued, and nothing runs: a stop holds it.
+        // Queued, and no run is active: a stop holds the message.
         None if state.meta.stopped || run.is_none() => Some(Verdict::Stopped),
         _ => None,
     };

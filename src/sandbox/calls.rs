@@ -1,5 +1,5 @@
 //! Active calls from a sandbox to the host. They belong to the run: dropping the run drops them and their
-//! work, whoever polls them.
+//! work, regardless of which task polls them.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;

@@ -51,7 +51,7 @@ pub(crate) struct DecisionRequest {
 enum Interrupt {
     /// The step continues.
     Continue,
-    /// The reply is dropped, and the model is asked again.
+    /// Drops the reply and requests another one from the model.
     Restart,
 }
 

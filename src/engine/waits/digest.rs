@@ -1,5 +1,5 @@
-//! Identifies what a decision is about: one call of one tool, by its current definition and arguments. A
-//! deployment that changes the tool changes the digest, and the question is asked again.
+//! The identity of a decision's subject: one call of one tool, with its current definition and arguments. A
+//! deployment that changes the tool changes the digest, and the person must decide again.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};

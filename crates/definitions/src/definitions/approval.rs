@@ -1,4 +1,4 @@
-//! Approvals: which calls a person is asked about before they run (docs/approvals.md).
+//! Approvals: calls that need a person's decision before they run (docs/approvals.md).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,27 +11,27 @@ use crate::definitions::variable::is_default;
 #[serde(from = "StringOr<ApprovalFields>", into = "StringOr<ApprovalFields>")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "ModeOrFields"))]
 pub struct Approval {
-    /// When it is asked for, in the words of [`Mode`].
+    /// The condition, as a [`Mode`].
     pub mode: Mode,
     /// JSON Schema of the arguments that need it; with the mode `when`.
     pub when: Option<Value>,
-    /// What is asked, for people; may hold `{{args.NAME}}`.
+    /// The question for people; may contain `{{args.NAME}}`.
     pub title: Option<String>,
-    /// Why it is asked; may hold `{{args.NAME}}`.
+    /// The reason for the question; may contain `{{args.NAME}}`.
     pub reason: Option<String>,
-    /// Arguments that who approves may change.
+    /// Arguments that the approving person may change.
     pub edit: Vec<String>,
     /// Who may decide.
     pub by: Option<By>,
-    /// For which later calls with the same arguments an approval counts, too.
+    /// Later calls with the same arguments to which an approval applies.
     pub remember: Remember,
-    /// The arguments that must be the same for that; all unless given.
+    /// The arguments that must be equal for that; all by default.
     pub remember_by: Vec<String>,
     /// Seconds until the question ends by itself.
     pub expires_after_seconds: Option<u64>,
-    /// What becomes of the call then.
+    /// The outcome of the call after expiry.
     pub on_expiry: Expiry,
-    /// A text that names no mode; the catalog says so.
+    /// A text that is not a mode; the catalog reports it.
     pub unknown: Option<String>,
 }
 
@@ -190,7 +190,7 @@ pub enum TextPiece<'a> {
     Argument(&'a str),
 }
 
-/// The parts of a title or a reason. What is not closed, or is written in another way, stands as it is.
+/// The parts of a title or a reason. An unclosed or otherwise malformed placeholder remains text.
 pub fn text_pieces(text: &str) -> Vec<TextPiece<'_>> {
     const OPENS: &str = "{{args.";
     let mut pieces = Vec::new();
@@ -242,7 +242,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The one that holds where several say one, such as a folder, an agent and a prompt: the strictest.
+    /// The policy that applies if several are set, such as by a folder, an agent and a prompt: the strictest.
     pub fn of(said: impl IntoIterator<Item = Option<Policy>>) -> Policy {
         said.into_iter().flatten().max().unwrap_or_default()
     }

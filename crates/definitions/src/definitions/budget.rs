@@ -321,7 +321,7 @@ impl Catalog {
         self.prompts_of(agent).into_iter().flat_map(of).collect()
     }
 
-    /// The first model that is asked on behalf of an agent and that has no price.
+    /// The first model of an agent that has no price. Includes models for summaries and vectors.
     pub fn unpriced_model(&self, agent: &Agent) -> Option<&str> {
         let unpriced = |model: &&Model| model.input_price.is_none() && model.output_price.is_none();
         let asked = self.models_of(agent).into_iter().chain(self.models_beside(agent));

@@ -54,7 +54,7 @@ impl Catalog {
     }
 }
 
-/// What is told of one: field, what it may stand for, what it names.
+/// The callback for each reference: its field, the kinds of target that it accepts, and its target.
 type Look<'l> = &'l mut dyn FnMut(String, Sought, &mut String);
 
 fn of_model(model: &mut Model, look: Look<'_>) {

@@ -228,11 +228,11 @@ pub struct Places<'a> {
     pub prompt: Option<&'a Retry>,
     /// Of the folder.
     pub folder: Option<&'a Retry>,
-    /// Of the file of what is asked.
+    /// Of the definition's file.
     pub definition: Option<&'a Policy>,
 }
 
-/// What holds, whoever said it.
+/// The resulting policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     /// Attempts, the first one included.
@@ -249,13 +249,13 @@ pub struct Resolved {
     pub mode: RetryMode,
     /// Microseconds that one attempt may take.
     pub timeout_us: Option<i64>,
-    /// The first place that says anything.
+    /// The first place with a policy for this kind.
     pub source: RetrySource,
 }
 
 impl Resolved {
-    /// Field by field what the first place says: run, prompt, folder. Only where none of these says anything about the
-    /// kind the definition's own policy counts; the rest is built in.
+    /// Merges the policies field by field: run, prompt, folder. The definition's own policy applies only if
+    /// none of these has a policy for the kind. Built-in values fill the rest.
     pub fn of(kind: RetryKind, places: Places<'_>) -> Resolved {
         let said = [
             (RetrySource::Run, places.run.map(|retry| retry.of(kind))),
@@ -284,7 +284,7 @@ impl Resolved {
         }
     }
 
-    /// Whether a failure is tried again, where a place names which are; else `usual`.
+    /// Whether a failure is tried again. `usual` applies if no place names the failures.
     pub fn retries(&self, failure: Option<RetryOn>, usual: bool) -> bool {
         match (&self.retry_on, failure) {
             (None, _) => usual,
@@ -294,13 +294,13 @@ impl Resolved {
     }
 }
 
-/// What the first place says that says it.
+/// The value of the first place that sets it.
 fn first<T>(said: &[(RetrySource, &Policy)], field: impl Fn(&Policy) -> Option<T>) -> Option<T> {
     said.iter().find_map(|(_, policy)| field(policy))
 }
 
-/// Attempts that each model of a chain may be given in one step: what its policy says, at most
-/// [`ATTEMPTS_STEP`](limits::ATTEMPTS_STEP) together, with one left for each that follows.
+/// Attempts for each model of a chain in one step: as its policy allows, at most
+/// [`ATTEMPTS_STEP`](limits::ATTEMPTS_STEP) together. At least one remains for each later model.
 pub fn shared_attempts(wanted: &[u32]) -> Vec<u32> {
     let mut left = limits::ATTEMPTS_STEP;
     let mut behind = u32::try_from(wanted.len()).unwrap_or(u32::MAX);

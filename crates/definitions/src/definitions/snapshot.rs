@@ -1,5 +1,5 @@
-//! What a run begins with, in one value: which agent, prompt, models, tools and skills, with hashes of what they say. The same
-//! definitions give the same bytes on every machine.
+//! The definitions at the start of a run, as one value: the agent, prompts, models, tools and skills, with
+//! hashes of their contents. The same definitions give the same bytes on every machine.
 
 use serde_json::{Map, Value};
 
@@ -15,20 +15,21 @@ use crate::json;
 use crate::limits;
 use crate::sorted::{SortedMap, SortedSet};
 
-/// Fields that say where it was taken, and do not count as a difference.
+/// Fields about the origin of a snapshot. They do not count as a difference.
 const ABOUT: [&str; 3] = ["catalog", "bobbin", "hash"];
 
-/// What a run begins with.
+/// The definitions at the start of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// As it is stored.
+    /// The stored form.
     pub fields: Map<String, Value>,
-    /// `sha256:…` over what counts of it.
+    /// `sha256:…` over all fields that count as a difference.
     pub hash: String,
 }
 
 impl Snapshot {
-    /// Of an agent today; `None` if it, or a prompt of it, does not exist any more.
+    /// The snapshot of an agent's current definitions; `None` if the agent, or a prompt of it, no longer
+    /// exists.
     pub fn of(catalog: &Catalog, agent: &str) -> Option<Snapshot> {
         let agent = catalog.agents.get(agent)?;
         let prompts = prompts(catalog, agent)?;
@@ -62,7 +63,7 @@ impl Snapshot {
         Some(Snapshot { fields, hash })
     }
 
-    /// The same of a thread that may call these tools alone.
+    /// The snapshot for a thread that may call only these tools.
     #[must_use]
     pub fn narrowed(self, tools: &[String]) -> Snapshot {
         let mut fields = self.fields;
@@ -75,7 +76,8 @@ impl Snapshot {
         Snapshot { fields, hash }
     }
 
-    /// What differs from an earlier one: of skills, and of everything else. Without the earlier one only the hashes are told.
+    /// The differences from an earlier snapshot: those of skills, and all others. Without the earlier fields,
+    /// only the hashes are reported.
     pub fn since(&self, earlier: &str, fields: Option<&Map<String, Value>>) -> Difference {
         let (mut changed, mut added, mut removed) = (Vec::new(), Map::new(), Map::new());
         let mut skills = None;
@@ -113,7 +115,7 @@ impl Snapshot {
     }
 }
 
-/// What differs between two.
+/// The difference between two snapshots.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// `{previous, next, added, removed, changed}`.
@@ -128,7 +130,7 @@ fn prompts<'c>(catalog: &'c Catalog, agent: &Agent) -> Option<Vec<&'c Prompt>> {
     sides.into_iter().flatten().map(|side| catalog.prompts.get(&side.prompt)).collect()
 }
 
-/// The text of a prompt, with those that it includes; variables stand for themselves.
+/// The text of a prompt, with the prompts that it includes. Variables are not replaced.
 fn text<'c>(catalog: &'c Catalog, prompt: &'c Prompt, path: &mut Vec<&'c str>) -> String {
     let parts = match &prompt.prompt {
         PromptText::Text(text) => return text.clone(),
@@ -152,7 +154,7 @@ fn text<'c>(catalog: &'c Catalog, prompt: &'c Prompt, path: &mut Vec<&'c str>) -
     out
 }
 
-/// The models that may be asked, in the order in which they are tried.
+/// The models that a run may use, in the order of the attempts.
 fn models(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
     let mut models: Vec<&str> = Vec::new();
     for prompt in prompts {
@@ -165,7 +167,7 @@ fn models(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
     json!(models)
 }
 
-/// What the prompts list: tools, and subagents.
+/// The tools and subagents that the prompts list.
 fn called<'c>(catalog: &'c Catalog, prompts: &[&'c Prompt]) -> (SortedSet<&'c str>, SortedSet<&'c str>) {
     let (mut tools, mut subagents) = (SortedSet::new(), SortedSet::new());
     for entry in prompts.iter().flat_map(|prompt| &prompt.tools) {
@@ -184,14 +186,14 @@ fn called<'c>(catalog: &'c Catalog, prompts: &[&'c Prompt]) -> (SortedSet<&'c st
     (tools, subagents)
 }
 
-/// The tools that a policy asks nothing about.
+/// The tools that a policy runs without approval.
 fn trusted<'c>(catalog: &'c Catalog, agent: &'c Agent, prompts: &[&'c Prompt]) -> SortedSet<&'c str> {
     let all = [&catalog.settings.approvals, &agent.approvals].into_iter();
     let all = all.chain(prompts.iter().map(|prompt| &prompt.approvals));
     all.flat_map(|approvals| &approvals.trusted).map(String::as_str).collect()
 }
 
-/// The skills of the prompts, by scope, name and path. So far all are of the folder.
+/// The skills of the prompts, by scope, name and path. All are from the folder.
 fn skills(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
     let mut skills: Vec<_> =
         prompts.iter().flat_map(|prompt| catalog.skills_of(prompt)).map(|(skill, _)| skill).collect();
@@ -216,7 +218,7 @@ fn memories(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
         .collect()
 }
 
-/// The MCP servers whose tools the prompts list, by name: with what their files and their pinned lists say.
+/// The MCP servers whose tools the prompts list, by name, with the contents of their files and pinned lists.
 fn servers(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
     let entries = prompts.iter().flat_map(|prompt| &prompt.tools);
     let of_entry = |entry: &'_ ToolEntry| match catalog.tools.get(&entry.name).map(|tool| &tool.run) {
@@ -233,7 +235,7 @@ fn servers(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
     hashed.collect()
 }
 
-/// Lists that are too long for a row of the log become their number and hash.
+/// Replaces lists that are too long for a row of the log by their length and hash.
 fn shorten(fields: &mut Map<String, Value>) {
     for field in ["skills", "tools", "subagents", "models", "trusted", "memories", "mcp"] {
         if Value::Object(fields.clone()).to_string().len() <= limits::SNAPSHOT_FIELDS_BYTES {
@@ -246,7 +248,7 @@ fn shorten(fields: &mut Map<String, Value>) {
     }
 }
 
-/// Names of skills that are new, gone, or have another hash.
+/// Names of skills that are new, deleted, or have another hash.
 fn skill_changes(before: &[Value], next: &[Value]) -> Value {
     let find = |list: &[Value], name: &Value| list.iter().find(|skill| skill["name"] == *name).cloned();
     let names = |list: &[Value], keep: &dyn Fn(&Value) -> bool| -> Vec<Value> {

@@ -82,7 +82,7 @@ impl Tier {
 }
 
 impl Tool {
-    /// Whether whoever reads the thread carries it out.
+    /// Whether the client of the thread runs the tool.
     pub fn is_of_client(&self) -> bool {
         matches!(self.run, Implementation::Client(_))
     }

@@ -1,8 +1,9 @@
-//! Holds a value against a schema, within a limit of steps.
+//! Validates a value against a schema, within a limit of steps.
 //!
-//! Work grows with the schema and with the value: 3,000 alternatives for each of 10,000 items are 30 million questions. So
-//! steps are counted, and a check that runs out of them says so instead of an answer. Whether an alternative fits is asked
-//! without making texts; those are made once, for the problems that are kept.
+//! The work grows with the schema and with the value: 3,000 alternatives for each of 10,000 items are 30
+//! million comparisons. Therefore steps are counted, and a check that runs out of them reports this instead
+//! of a result. The search for a matching alternative creates no texts. Texts are created once, for the
+//! problems that are kept.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,33 +12,33 @@ use serde_json::{Map, Number, Value};
 
 use crate::definitions::schema::{DEPTH, Problem, is_type, required, type_name, types, types_of, words};
 
-/// Problems that are reported at once; a long list helps no model.
+/// Maximum number of problems in one report; a long list does not help a model.
 const PROBLEMS: usize = 16;
-/// Alternatives of which each says why it does not fit.
+/// Alternatives whose mismatch is explained.
 const ALTERNATIVES: usize = 8;
-/// Steps of one check. A step is one name, value or alternative that is compared, and takes some 50 ns.
+/// Steps of one check. A step compares one name, value or alternative, and takes about 50 ns.
 const STEPS: usize = 8_000_000;
-/// Steps that it takes to look at a value: that many keywords are looked for.
+/// Steps for a value: the check looks for this many keywords.
 const VALUE_STEPS: usize = 8;
 /// Characters that are counted in one step.
 const STEP_CHARS: usize = 64;
 
-/// Which keywords a schema may have.
+/// The keywords that a schema may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keywords {
-    /// Those of [the list](super).
+    /// The keywords of [the list](super).
     Listed,
-    /// Any: others may say more about a value than is checked here.
+    /// Any keyword. The check ignores keywords that it does not know.
     Any,
 }
 
 /// A check of one value, or of several that share its steps.
 pub(super) struct Validation {
     keywords: Keywords,
-    /// Steps that are left; `None` when there were too few.
+    /// Remaining steps; `None` if they did not suffice.
     steps: Option<usize>,
     problems: Vec<Problem>,
-    /// How many problems are kept. None: only whether the value fits is asked.
+    /// Maximum number of problems to keep. 0: the check only determines whether the value fits.
     most: usize,
     failed: bool,
     /// Whether a problem is about one alternative among several.
@@ -56,7 +57,7 @@ impl Validation {
         }
     }
 
-    /// What is wrong with a value.
+    /// The problems of a value.
     pub(super) fn problems(mut self, schema: &Value, value: &Value) -> Vec<Problem> {
         self.value(schema, value, &Path::Root, 0);
         if self.problems.is_empty() && self.is_spent() {
@@ -65,13 +66,13 @@ impl Validation {
         self.problems
     }
 
-    /// Whether a value fits; `None` when the steps do not suffice.
+    /// Whether a value fits; `None` if the steps do not suffice.
     pub(super) fn fits(&mut self, schema: &Value, value: &Value) -> Option<bool> {
         let attempt = self.attempt(0, |attempt| attempt.value(schema, value, &Path::Root, 0));
         if attempt.is_spent() { None } else { Some(!attempt.failed) }
     }
 
-    /// Takes steps for something else that the same check does; whether there were enough.
+    /// Spends steps on other work of the same check. Returns whether they sufficed.
     pub(super) fn spend(&mut self, steps: usize) -> bool {
         self.steps = self.steps.and_then(|left| left.checked_sub(steps));
         self.steps.is_some()
@@ -81,7 +82,7 @@ impl Validation {
         self.steps.is_none()
     }
 
-    /// Whether nothing that follows could change the answer.
+    /// Whether no further step can change the result.
     fn is_settled(&self) -> bool {
         self.is_spent() || (self.failed && self.problems.len() >= self.most)
     }
@@ -93,7 +94,7 @@ impl Validation {
         }
     }
 
-    /// A check of its own with the steps of this one.
+    /// A separate check that uses the steps of this one.
     fn attempt(&mut self, most: usize, check: impl FnOnce(&mut Validation)) -> Validation {
         let mut attempt =
             Validation { steps: self.steps, most, within: true, ..Validation::new(self.keywords) };
@@ -111,7 +112,7 @@ impl Validation {
             Value::Bool(false) => return self.report(at, || "no value is allowed here".to_owned()),
             _ => return,
         };
-        // `check` refuses deeper schemas; this guards the stack against one that was not checked.
+        // `check` refuses deeper schemas. This protects the stack against an unchecked schema.
         if depth > DEPTH * 4 {
             return self.report(at, || "the schema is nested too deeply".to_owned());
         }
@@ -247,7 +248,7 @@ impl Validation {
                 !self.attempt(0, |attempt| attempt.value(branch, value, at, depth + 1)).failed
             };
             let fitting = branches.iter().filter(fits).take(enough).count();
-            // What fits is not known where the steps did not suffice.
+            // Without enough steps, the matching alternatives are unknown.
             match fitting {
                 _ if self.is_spent() => {}
                 0 => self.no_branch(branches, value, at, depth),
@@ -259,7 +260,8 @@ impl Validation {
         }
     }
 
-    /// No branch fits: if one alone is for values of this type, its problems say most; otherwise the types do.
+    /// Reports that no branch fits. If exactly one branch accepts this type, its problems are the most useful
+    /// report; otherwise the types are.
     fn no_branch(&mut self, branches: &[Value], value: &Value, at: &Path<'_>, depth: usize) {
         self.failed = true;
         if self.is_settled() {
@@ -281,7 +283,7 @@ impl Validation {
                 self.report(at, || expected(&names, value));
             }
             [branch] => self.value(branch, value, at, depth + 1),
-            // What is wrong with each is told once, not again for each of the alternatives around these.
+            // Nested alternatives are not explained again for each of the alternatives around them.
             _ if self.within => self.report(at, || "fits none of the allowed forms".to_owned()),
             several => {
                 let mut why = Vec::new();
@@ -305,7 +307,7 @@ impl Validation {
         }
     }
 
-    /// Whether two values are equal as JSON: `1` and `1.0` are, and the order of properties does not count.
+    /// Whether two values are equal as JSON: `1` equals `1.0`, and the order of properties is irrelevant.
     fn same(&mut self, a: &Value, b: &Value) -> bool {
         self.spend(1)
             && match (a, b) {
@@ -322,7 +324,7 @@ impl Validation {
     }
 }
 
-/// The problem of a value that takes more steps than one check has.
+/// The problem of a value that needs more steps than one check has.
 pub(super) fn too_much() -> Problem {
     let message = "too many values to hold against so many alternatives: send fewer of them at once";
     Problem { path: String::new(), message: message.to_owned() }
@@ -347,7 +349,7 @@ fn unknown(known: Option<&Map<String, Value>>) -> String {
     format!("unknown property (known: {hint})")
 }
 
-/// Where in a value the validation is; put into words only when something is wrong there.
+/// The position of the validation in a value. It becomes text only for a problem.
 enum Path<'a> {
     Root,
     Property(&'a Path<'a>, &'a str),

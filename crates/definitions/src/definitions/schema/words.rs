@@ -1,16 +1,16 @@
-//! Texts about problems. A schema and a value may be large, and models read what is wrong with them: each text is short,
-//! and nothing longer is made on the way to it.
+//! Texts about problems, for models. A schema and a value may be large, so each text is short, and no longer
+//! text is created on the way.
 
 use std::fmt::{self, Write};
 
 use serde_json::Value;
 
-/// Characters of a value or a name that are shown.
+/// Maximum characters shown of a value or a name.
 const CHARS: usize = 60;
-/// Names or values that are listed.
+/// Maximum number of listed names or values.
 const LISTED: usize = 32;
 
-/// Keeps the beginning of what is written to it.
+/// A writer that keeps the beginning of its input.
 #[derive(Default)]
 struct Beginning {
     text: String,
@@ -18,7 +18,7 @@ struct Beginning {
 }
 
 impl Write for Beginning {
-    /// Fails when there is more, so that whoever writes stops.
+    /// Returns an error at the limit, so that the caller stops writing.
     fn write_str(&mut self, more: &str) -> fmt::Result {
         for c in more.chars() {
             if self.chars == CHARS {
@@ -35,7 +35,7 @@ impl Write for Beginning {
 /// A value as JSON, or the beginning of it.
 pub(super) fn brief(value: &Value) -> String {
     let mut beginning = Beginning::default();
-    // What it fails with is that it has enough.
+    // The error only signals that the limit is reached.
     let _enough = write!(beginning, "{value}");
     beginning.text
 }
@@ -47,12 +47,12 @@ pub(super) fn name(name: &str) -> String {
     beginning.text
 }
 
-/// The first of `all`, and how many more there are.
+/// The first of `all`, and the number of the others.
 pub(super) fn list(all: impl ExactSizeIterator<Item = String>, between: &str) -> String {
     let more = all.len().saturating_sub(LISTED);
     let mut text = all.take(LISTED).collect::<Vec<_>>().join(between);
     if more > 0 {
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _written = write!(text, " and {more} more");
     }
     text
