@@ -53,7 +53,7 @@ pub(super) fn of_thread() -> Vec<Operation> {
     vec![
         new("stopThread", Scope::Thread, "Ends the run of a thread at once.")
             .may_take::<threads::Stop>()
-            .gives::<threads::Stopped>(200, "No run is active."),
+            .gives::<threads::Stopped>(200, "The run is stopped, or the condition did not apply."),
         new("continueThread", Scope::Thread, "Starts a run without a new message.")
             .may_take::<threads::Continue>()
             .gives::<threads::Continued>(202, "A run is active."),

@@ -170,6 +170,9 @@ pub(crate) struct ListedUpload {
     #[schemars(skip_serializing_if = "Option::is_none")]
     mime_type: Option<String>,
     expires_at: Micros,
+    /// Bytes of a chunk; the last one may be shorter.
+    chunk_size: i64,
+    chunks: i64,
 }
 
 #[derive(JsonSchema)]
