@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::definitions::MemoryScope;
 use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::limits;
@@ -123,6 +124,10 @@ fn logged(book: &Book<'_>, query: &Query) -> Result<Value> {
             Error::new(Code::BadCursor, format!("`cursor` is none of this list: “{cursor}”.")).at("cursor")
         })?,
     };
+    if book.memory.scope == MemoryScope::Thread {
+        let text = "The requests of a thread's own memory are in the thread's log.";
+        return Err(Error::new(Code::NotFound, text).hint("GET /api/threads/:id/logs"));
+    }
     let mut page = Page::new(limit);
     let mut last = None;
     if logs::is_there(book.sql()) {

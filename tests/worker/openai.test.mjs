@@ -59,6 +59,7 @@ test("errors have one shape, whatever is wrong", async () => {
     assert.deepEqual([answer.status, answer.json.error.code], [status, code], `${method} ${path}: ${answer.text}`);
     assert.deepEqual(Object.keys(answer.json.error).sort(), ["code", "message", "param", "type"]);
     assert.match(`${answer.headers["x-request-id"]}`, /^req_/);
+    assert.equal(answer.headers["allow"], status === 405 ? "GET" : undefined, path);
   }
 });
 

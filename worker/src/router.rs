@@ -98,7 +98,7 @@ pub(crate) async fn answer(
             }
             if incoming.target.path.starts_with("/v1/") {
                 let error = answer::without_details_of(error, config.dev);
-                let told = openai::of_error(&error, incoming.origin.as_deref());
+                let told = openai::of_error(&error, incoming.origin.as_deref(), allow.as_deref());
                 return told.map_err(|error| JsValue::from_str(&error.message));
             }
             answer::of_error(error, incoming.origin.as_deref(), allow.as_deref(), config.dev)

@@ -343,10 +343,6 @@ fn of_thread(method: &str, segments: &[&str], thread: &str, rest: &[&str]) -> Re
         return Ok(Matched { route: Route::Follow(thread, route), parameters, body: row.body });
     }
     Err(match rest {
-        ["memory", _, "logs"] => {
-            let text = "The requests of a thread's own memory are in the thread's log.";
-            Error::new(Code::NotFound, text).hint("GET /api/threads/:id/logs")
-        }
         ["memory", _, ..] => no_memory_route(),
         _ => no_route(),
     })

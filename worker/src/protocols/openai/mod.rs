@@ -317,11 +317,12 @@ impl OpenAi<'_> {
     }
 }
 
-/// An error in OpenAI's format.
-pub(crate) fn of_error(error: &Error, origin: Option<&str>) -> Result<Response> {
+/// An error in OpenAI's format. `allow`: the methods of the path, for 405.
+pub(crate) fn of_error(error: &Error, origin: Option<&str>, allow: Option<&str>) -> Result<Response> {
     let status = error.code.status();
     let mut extra = extra_of(status);
     extra.extend(error.retry_after_s.map(|seconds| ("retry-after".to_owned(), seconds.to_string())));
+    extra.extend(allow.map(|methods| ("allow".to_owned(), methods.to_owned())));
     tell(status, &errors::of_error(error), origin, &extra)
 }
 
