@@ -15,6 +15,9 @@ const HOST = "127.0.0.1";
 const LARGE_BYTES = 16 << 20;
 const HELD_BACK_MS = 250;
 
+/** The largest head of a response, in bytes. Cloudflare allows a Worker's response 128 KB of headers; Node's own limit is 16 KB. */
+const HEAD_BYTES = 128 << 10;
+
 /** How long a request waits for a server that is restarting, and the pause between attempts. */
 const PATIENCE_MS = 10_000;
 const PAUSE_MS = 100;
@@ -35,7 +38,7 @@ const OF_CONNECTION_AND_CHUNKS = new Set([...OF_CONNECTION, "transfer-encoding"]
 /** @type {Set<string>} */
 const NONE = new Set();
 
-/** @typedef {{ status: number, code: string, message: string, hint: string, field?: string, retryAfter?: number, closes?: boolean }} Problem */
+/** @typedef {{ status: number, code: string, message: string, hint: string, field?: string, allow?: string, retryAfter?: number, closes?: boolean }} Problem */
 
 /** @type {Problem} */
 const RESTARTED = {
@@ -68,6 +71,23 @@ const DOTS = {
 const NOT_FOUND = { status: 404, code: "not_found", message: "There is no such route.", hint: "Routes begin with /api, except /healthz." };
 
 /** @type {Problem} */
+const METHOD = {
+  status: 405,
+  code: "method_not_allowed",
+  message: "The server does not know this method.",
+  hint: "Use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS.",
+  allow: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS",
+};
+
+/** @type {Problem} */
+const LARGE_HEAD = {
+  status: 500,
+  code: "internal",
+  message: "The endpoint ran, but the headers of its response are larger than 128 KB.",
+  hint: "Let the endpoint send large values in its body.",
+};
+
+/** @type {Problem} */
 const ENDING = {
   status: 503,
   code: "overloaded",
@@ -75,6 +95,12 @@ const ENDING = {
   hint: "Send it again. The next server continues the work.",
   retryAfter: 1,
 };
+
+/** What wrangler's own responses mean, by their status. @type {Map<number, Problem>} */
+const FOREIGN = new Map([
+  [404, NOT_FOUND],
+  [501, METHOD],
+]);
 
 /** @param {string} message @returns {Problem} */
 const malformed = (message) => ({ status: 400, code: "bad_json", message, hint: "Send the complete request again.", closes: true });
@@ -88,6 +114,7 @@ const headersOf = (problem) => ({
   "content-length": Buffer.byteLength(bodyOf(problem)),
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",
+  ...(problem.allow !== undefined && { allow: problem.allow }),
   ...(problem.retryAfter !== undefined && { "retry-after": problem.retryAfter }),
 });
 
@@ -172,6 +199,7 @@ class Exchange {
       method: request.method ?? "GET",
       path: request.url ?? "/",
       headers: passing(request.rawHeaders),
+      maxHeaderSize: HEAD_BYTES,
     });
     up.on("response", (answer) => this.#pass(answer));
     up.on("error", (/** @type {NodeJS.ErrnoException} */ error) => this.#failed(error));
@@ -201,7 +229,7 @@ class Exchange {
     const { response } = this;
     if (isForeign(answer)) {
       const text = await textOf(answer);
-      return this.refuse(text.includes("restarted mid-request") ? RESTARTED : answer.statusCode === 404 ? NOT_FOUND : LOST);
+      return this.refuse(text.includes("restarted mid-request") ? RESTARTED : (FOREIGN.get(answer.statusCode ?? 0) ?? LOST));
     }
     this.#begin();
     this.#type = answer.headers["content-type"] ?? "";
@@ -219,6 +247,7 @@ class Exchange {
   /** @param {NodeJS.ErrnoException} error */
   #failed(error) {
     if (this.#answered || this.response.closed) return;
+    if (error.code === "HPE_HEADER_OVERFLOW") return this.refuse(LARGE_HEAD);
     const unsent = error.code === "ECONNREFUSED" || (this.up.reusedSocket && error.code === "ECONNRESET" && this.length === 0);
     if (!unsent || Date.now() > this.#until) return this.refuse(LOST);
     setTimeout(() => {

@@ -55,6 +55,30 @@ for (const [what, status, text] of /** @type {const} */ ([
     ));
 }
 
+test("a method that the server behind does not know is method_not_allowed, and Allow lists the methods", () =>
+  fronted(
+    (_, response) => response.writeHead(501, { "content-type": "text/plain" }).end("ERROR: Unrecognized HTTP method."),
+    async (front) => {
+      const answer = await exchange(front, "LINK", "/api/threads");
+      assert.deepEqual([answer.status, answer.json?.error?.code, answer.headers["retry-after"]], [405, "method_not_allowed", undefined]);
+      assert.match(answer.headers["allow"] ?? "", /GET, HEAD, POST/);
+      isOurs(answer);
+    },
+  ));
+
+test("response headers of up to 128 KB pass, and larger ones are an error that does not say to send the request again", () =>
+  fronted(
+    (request, response) => response.writeHead(200, { "x-large": "a".repeat(Number(request.url?.slice(1))) }).end(),
+    async (front) => {
+      const most = { maxHeaderSize: 256 << 10 };
+      const passed = await new Promise((resolve) => http.get(`${front}/100000`, most, (answer) => resolve(answer.resume().headers["x-large"])));
+      assert.equal(passed.length, 100_000);
+      const refused = await exchange(front, "GET", "/200000");
+      assert.deepEqual([refused.status, refused.json?.error?.code, refused.headers["retry-after"]], [500, "internal", undefined]);
+      isOurs(refused);
+    },
+  ));
+
 test("a connection that breaks before an answer is told in the form of every error", () =>
   fronted(
     (request) => request.socket.destroy(),
