@@ -3,7 +3,7 @@
 //
 //   dist/            the Worker; its catalog is the module `bobbin:catalog`
 //   dist-isolate/    the isolate Worker
-//   cargo (wasm) → wasm-bindgen → wasm-opt → Brotli     the compiler of definitions, from package/compiler/
+//   cargo (wasm) → wasm-opt → Brotli                the compiler of definitions, from package/compiler/
 //   package/         commands, templates, the server for one machine
 //   client/, schemas/, types/, isolate/web/    as they are
 //   docs/, llms.txt  the documents, from package-docs.mjs
@@ -13,7 +13,7 @@ import { homedir } from "node:os";
 import { dirname, extname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync } from "node:zlib";
-import { BUILD_TOOL, buildTool, buildWorker, TARGET_DIR, WASM_FEATURES } from "./build.mjs";
+import { buildWorker, TARGET_DIR, WASM_FEATURES } from "./build.mjs";
 import { buildClient } from "./client.mjs";
 import { cache, contentHash, hash, inCheckout, locked, readIfThere, root } from "./files.mjs";
 import { buildIsolate } from "./isolate.mjs";
@@ -97,7 +97,6 @@ export async function buildCompiler(tools) {
   if (isBuilt()) return packed;
   await locked(inCheckout(".bobbin/build-compiler.lock"), async () => {
     if (isBuilt()) return;
-    await buildTool();
     await step("compiler of definitions (Rust)", (note) =>
       run("cargo", ["build", "--release", "--target", TARGET, "-p", "bobbin-catalog", ...TARGET_DIR], {
         cwd: root,
@@ -105,15 +104,11 @@ export async function buildCompiler(tools) {
         onLine: cargoProgress(note),
       }),
     );
-    // Removes the imports for the platform's clock, which nothing uses.
-    const glue = `${COMPILER}.glue`;
-    rmSync(glue, { recursive: true, force: true });
-    await run(BUILD_TOOL, ["bindgen", COMPILER, glue]);
     await step("compiler of definitions (wasm-opt)", () =>
       run(tools.node, [
         inCheckout("node_modules/binaryen/bin/wasm-opt"),
         // Compressed, this order makes it an eighth smaller (build.mjs). Higher levels shrink the file but enlarge it compressed.
-        ...[join(glue, "index_bg.wasm"), "-O1", "--reorder-functions-by-name", "--strip-debug", "--strip-producers", ...WASM_FEATURES, "-o", small],
+        ...[COMPILER, "-O1", "--reorder-functions-by-name", "--strip-debug", "--strip-producers", ...WASM_FEATURES, "-o", small],
       ]),
     );
     withoutPaths(small);

@@ -82,6 +82,7 @@ const DEPLOYED = {
   "tests/worker": ["approvals", "code", "files", "kill", "mcp", "memories", "openai", "r2", "runtimes", "story", "streams", "subagents"],
   "tests/isolate": ["contract"],
   "tests/scripts": ["endings", "deploy"],
+  "tests/package": ["compiler", "deploy", "journey"],
 };
 
 /**
