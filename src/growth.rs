@@ -1,7 +1,7 @@
 //! Entry points to private readers of untrusted input, for `tests/growth`. The results are discarded: the
 //! tests measure only how cost grows with the input.
 
-use crate::api::{copied as copies, history as earlier};
+use crate::api::{history as earlier, import as copies};
 use crate::definitions::memory::Chunking;
 use crate::definitions::scrub::Scrub;
 use crate::engine::subagents;
@@ -9,13 +9,13 @@ use crate::env::scrub::{Rules, Scrubber};
 use crate::json;
 use crate::mcp_client::list::Page;
 use crate::mcp_client::outcome::of_call;
-use crate::mcp_client::reader::{Reader, Said, error_in};
+use crate::mcp_client::reader::{Reader, ServerMessage, error_in};
 use crate::memory::cut::cut;
 use crate::memory::embedding;
 use crate::memory::extract::text_of;
 use crate::request::fields::Body;
-use crate::sandbox::packed::{Packed, pack, unpack};
-use crate::sandbox::room::Room;
+use crate::sandbox::packed::{EncodedValue, pack, unpack};
+use crate::sandbox::room::SizeAllowance;
 use crate::sandbox::{Function, Value};
 
 /// Bytes in a piece of a stream; odd, so that cuts fall everywhere.
@@ -37,7 +37,7 @@ fn mcp(content_type: &str, answer: &str, take: impl Fn(serde_json::Map<String, s
         answer.as_bytes().chunks(PIECE).map(|piece| reader.push(piece)).collect::<Result<Vec<_>, _>>();
     let said = pushed.into_iter().flatten().flatten().chain(reader.finish().into_iter().flatten());
     for said in said {
-        if let Said::Answer(Ok(result)) = said {
+        if let ServerMessage::Answer(Ok(result)) = said {
             take(result);
         }
     }
@@ -56,8 +56,8 @@ pub fn vectors(body: &str, texts: usize) {
 /// A value from sandboxed code: unpacked, converted to JSON, and packed again.
 pub fn code_value(text: &str) {
     let absent = |_: u64, name: &str| Function::new(name, |_| Box::pin(async { Ok(Value::Undefined) }));
-    let packed = Packed { text: text.to_owned(), bytes: Vec::new() };
-    let Ok(value) = unpack(&packed, &Room::default(), &absent) else { return };
+    let packed = EncodedValue { text: text.to_owned(), bytes: Vec::new() };
+    let Ok(value) = unpack(&packed, &SizeAllowance::default(), &absent) else { return };
     drop((value.to_json(), pack(&value, &mut |_| 0)));
 }
 

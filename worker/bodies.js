@@ -211,7 +211,7 @@ export class Readers {
 }
 
 /** The body of a request on its way into wasm. Each `next` leads to one call of `take`. */
-export class Incoming {
+export class BodyReader {
   /** @type {ReadableStreamBYOBReader | undefined} */
   #reader;
   /** @type {((piece: Uint8Array | undefined, error: string | undefined) => void) | undefined} */

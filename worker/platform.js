@@ -153,8 +153,8 @@ export async function forward(objects, name, header, call, request, origin) {
 /** The head of a response: its status, a line break, its headers as JSON. @param {Response} answer */
 const headText = (answer) => `${answer.status}\n${JSON.stringify([...answer.headers])}`;
 
-/** A request to another object, and its response, which an `Incoming` reads. */
-export class Asked {
+/** A request to another object, and its response, which a `BodyReader` reads. */
+export class ObjectRequest {
   #cancel = new AbortController();
   #asked;
   /** @type {Response | undefined} */

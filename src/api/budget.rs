@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::api::Api;
 use crate::definitions::budget::{Caps, Unit};
-use crate::engine::budget::given::given_limits;
+use crate::engine::budget::budget_input::given_limits;
 use crate::error::Result;
 use crate::json;
 use crate::limits;
@@ -32,7 +32,7 @@ impl Api<'_> {
             if state.active().is_none() {
                 let kept = state.meta.budget.as_deref().cloned().unwrap_or_default();
                 (ledger.lent, ledger.late) = (kept.lent, kept.late);
-                errand = run.and_then(|run| kept.errand(run.id).cloned());
+                errand = run.and_then(|run| kept.ended_run(run.id).cloned());
                 for (unit, cap) in Unit::ALL.into_iter().zip(errand.iter().flat_map(|errand| errand.caps)) {
                     cap.into_iter().for_each(|cap| ledger.set_cap(BudgetScope::Run, unit, cap));
                 }

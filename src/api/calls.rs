@@ -17,7 +17,7 @@ use crate::json;
 use crate::request::fields::Body;
 use crate::request::route::no_route;
 use crate::request::{Reply, ThreadRequest};
-use crate::sdk::scope::Entered;
+use crate::sdk::scope::EntryMode;
 use crate::store::attachment::AttachmentRef;
 use crate::store::file_record::FileRecord;
 use crate::store::idempotency::Key;
@@ -55,7 +55,7 @@ impl Api<'_> {
                     self.start_for_queue(state, sql, trace.as_ref(), now)?;
                     Ok(row)
                 })?;
-                self.start_flow(Entered::First);
+                self.start_flow(EntryMode::First);
                 self.broadcast_message(&row)?;
                 row.seq
             }

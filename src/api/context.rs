@@ -18,7 +18,7 @@ use crate::store::state::State;
 use crate::store::summaries;
 
 /// The messages of a request: those of the turn, and those before it.
-struct Said {
+struct MessageSizes {
     turn: usize,
     history: usize,
     messages: usize,
@@ -56,7 +56,12 @@ impl Api<'_> {
 }
 
 /// The messages of the next request. Nothing is stored, but rows that were read stay in memory.
-fn said(definitions: &Definitions<'_>, space: &Space, state: &mut State, sql: &dyn Sql) -> Result<Said> {
+fn said(
+    definitions: &Definitions<'_>,
+    space: &Space,
+    state: &mut State,
+    sql: &dyn Sql,
+) -> Result<MessageSizes> {
     let (past, span, short) = next_span(definitions, state);
     let window = window_from(state, sql, past, &span, space.messages)?;
     let from = window.fit(past, &span, space.messages);
@@ -65,10 +70,10 @@ fn said(definitions: &Definitions<'_>, space: &Space, state: &mut State, sql: &d
     let first = span.sent(window.since(from)).next().map(|entry| entry.row.seq);
     state.window = Some(window);
     let left_out = page::count_top_level(sql, first.unwrap_or(from))?;
-    Ok(Said { turn, history, messages: of_turn + before, from: first, left_out })
+    Ok(MessageSizes { turn, history, messages: of_turn + before, from: first, left_out })
 }
 
-fn shown(model: &Model, space: &Space, said: &Said, thread: &str) -> Value {
+fn shown(model: &Model, space: &Space, said: &MessageSizes, thread: &str) -> Value {
     let counted = |tokens: usize| space.counted(tokens);
     let Space { system, tools, summary, memory, .. } = *space;
     let all = counted(system + tools + summary + memory + said.turn + said.history);

@@ -1,8 +1,8 @@
 //! A new thread: its tables and its row in one transaction.
 
 use crate::api::Api;
-use crate::api::{copied, history};
-use crate::engine::budget::given::given_budget;
+use crate::api::{history, import};
+use crate::engine::budget::budget_input::given_budget;
 use crate::engine::expiry::expires;
 use crate::engine::outbox::Targets;
 use crate::error::{Code, Error, Result};
@@ -10,7 +10,7 @@ use crate::json;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest, thread_id};
 use crate::store::effects::tally::Tally;
-use crate::store::lives::Past;
+use crate::store::generations::PreviousThread;
 use crate::store::meta::Meta;
 use crate::store::state::State;
 use crate::store::thread_budget::ThreadBudget;
@@ -33,7 +33,7 @@ const NEW_THREAD: &[&str] = &[
 
 /// Whether this request created the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Created {
+enum Creation {
     Now,
     Before,
 }
@@ -55,13 +55,13 @@ impl Api<'_> {
 
     async fn create_or_find(&self, request: &ThreadRequest) -> Result<Reply> {
         let made = match self.ensure_loaded() {
-            Ok(()) => Created::Before,
+            Ok(()) => Creation::Before,
             Err(error) if error.code == Code::ThreadNotFound => self.create_new(request).await?,
             Err(error) => return Err(error),
         };
         // Only the creating client knows a random id. A key can be guessed.
-        if made == Created::Before && thread_id::is_of_key(&request.thread_id) {
-            self.must_be_the_same(request)?;
+        if made == Creation::Before && thread_id::is_of_key(&request.thread_id) {
+            self.ensure_same_thread(request)?;
         }
         self.hooks().start_created_hook()?;
         self.outbox().deliver_now(Targets::All).await;
@@ -72,8 +72,8 @@ impl Api<'_> {
             return Ok(Reply::json(200, &body));
         };
         fields.insert("key".into(), key.into());
-        fields.insert("created".into(), (made == Created::Now).into());
-        if made == Created::Now {
+        fields.insert("created".into(), (made == Creation::Now).into());
+        if made == Creation::Now {
             return Ok(Reply::json(201, &body));
         }
         fields.insert("message".into(), "There is a thread of this key.".into());
@@ -81,7 +81,7 @@ impl Api<'_> {
     }
 
     /// Refuses a request with the key of a thread that has, and was created with, another agent.
-    fn must_be_the_same(&self, request: &ThreadRequest) -> Result<()> {
+    fn ensure_same_thread(&self, request: &ThreadRequest) -> Result<()> {
         let mut body = new_thread(request)?;
         let named = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
         let wanted = self.catalog.shown_agent(&named).map_or(named.as_str(), |agent| agent.name.as_str());
@@ -96,7 +96,7 @@ impl Api<'_> {
         })
     }
 
-    async fn create_new(&self, request: &ThreadRequest) -> Result<Created> {
+    async fn create_new(&self, request: &ThreadRequest) -> Result<Creation> {
         let mut body = new_thread(request)?;
         let key = body.string("key")?;
         let name = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
@@ -109,7 +109,7 @@ impl Api<'_> {
         let owner = body.string("user_id")?;
         let now = self.host.now_us();
         let copied = body.string("copied_from")?;
-        let copied = copied.map(|from| copied::copied(&mut body, from, now)).transpose()?;
+        let copied = copied.map(|from| import::copied(&mut body, from, now)).transpose()?;
         let earlier = history::earlier(&mut body)?;
         if let Some(key) = &key
             && thread_id::of_key(owner.as_deref(), key) != request.thread_id
@@ -131,10 +131,10 @@ impl Api<'_> {
         self.variables().require(&meta.agent, meta.owner.as_deref(), &env).await?;
         // The same creation may have completed during the requests to the directories.
         if self.ensure_loaded().is_ok() {
-            return Ok(Created::Before);
+            return Ok(Creation::Before);
         }
         if thread_id::is_of_key(&request.thread_id) {
-            Past::read(self.host.sql())?.precede(&mut meta);
+            PreviousThread::read(self.host.sql())?.precede(&mut meta);
         }
         let mut state = State::created(meta);
         state.created_told = self.hooks().nobody_is_told(&state.meta.agent);
@@ -154,7 +154,7 @@ impl Api<'_> {
             self.variables().store_new_env(&mut state, sql, &env)
         })?;
         *self.state.borrow_mut() = Some(Box::new(state));
-        Ok(Created::Now)
+        Ok(Creation::Now)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The response of an endpoint on its way to the client.
 
 use crate::definitions::endpoint::Method;
-use crate::env::Shown;
-use crate::request::{Content, Served};
+use crate::env::Redacted;
+use crate::request::{Content, RawResponse};
 use crate::work::native::endpoint_call::EndpointAnswer;
 
 /// Headers that an endpoint cannot set: those of the connection, those of the runtime's own responses to
@@ -27,12 +27,12 @@ const OWN_HEADERS: [&str; 12] = [
 ///
 /// # Errors
 /// A text about an invalid status or header.
-pub(crate) fn served(answer: Shown<EndpointAnswer>, method: Method) -> Result<Served, String> {
+pub(crate) fn served(answer: Redacted<EndpointAnswer>, method: Method) -> Result<RawResponse, String> {
     let EndpointAnswer { status, headers, body } = answer.inner();
     if !(200..600).contains(&status) {
         return Err(format!("it answered with the status {status}; there are 200 to 599"));
     }
-    let mut served = Served::empty(status);
+    let mut served = RawResponse::empty(status);
     for (name, value) in headers {
         let name = name.to_ascii_lowercase();
         if !is_name(&name) {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::env::Redactor;
 
-    fn served(answer: EndpointAnswer, method: Method) -> Result<Served, String> {
+    fn served(answer: EndpointAnswer, method: Method) -> Result<RawResponse, String> {
         crate::api::endpoint_answer::served(Redactor::default().shown(answer), method)
     }
 

@@ -10,13 +10,13 @@ use crate::api::Api;
 use crate::engine::files::conditions::{Conditions, Portion};
 use crate::engine::files::tree;
 use crate::engine::files::tree::Removal;
-use crate::engine::files::write::{Draft, Written};
+use crate::engine::files::write::{Draft, WrittenFile};
 use crate::error::{Code, Error, Result};
 use crate::host::http;
 use crate::json;
 use crate::limits;
 use crate::request::fields::Body;
-use crate::request::{Content, Query, Reply, Served, StreamRoute, ThreadRequest};
+use crate::request::{Content, Query, RawResponse, Reply, StreamRoute, ThreadRequest};
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{BYTES, FileOptions, base64, options};
 use crate::store::files::{Kind, Row};
@@ -35,7 +35,7 @@ impl Api<'_> {
         &self,
         request: &ThreadRequest<StreamRoute>,
         body: http::Body,
-    ) -> Result<Served> {
+    ) -> Result<RawResponse> {
         let query = &request.query;
         let at = |path: &str| FilePath::parse("path", path);
         match &request.route {
@@ -45,14 +45,14 @@ impl Api<'_> {
                 match found.part {
                     Some((row, range)) => {
                         let content = Content::Stream(self.files().opened(row, range).await?);
-                        Ok(Served { content, ..found.head })
+                        Ok(RawResponse { content, ..found.head })
                     }
                     None => Ok(found.head),
                 }
             }
             StreamRoute::HeadFile(path) => {
                 let served = self.get_file(&at(path)?, request)?.head;
-                Ok(Served { content: Content::Empty, headers: with_length(&served), ..served })
+                Ok(RawResponse { content: Content::Empty, headers: with_length(&served), ..served })
             }
             StreamRoute::PutFile(path) => self.put_file(at(path)?, request, body).await,
             StreamRoute::PostFile(path) => {
@@ -85,7 +85,7 @@ impl Api<'_> {
             StreamRoute::CompleteUpload(id) => Ok(answer(200, &self.files().complete_upload(id)?)),
             StreamRoute::DeleteUpload(id) => {
                 self.files().delete_upload(id)?;
-                Ok(Served::empty(204))
+                Ok(RawResponse::empty(204))
             }
             // The application's own routes are in `endpoints`.
             StreamRoute::Endpoint { .. } => Err(Error::internal("an endpoint is no file")),
@@ -93,7 +93,7 @@ impl Api<'_> {
     }
 
     /// `DELETE …/fs/…`; with `?recursive=true` also a folder that is not empty.
-    fn delete_file(&self, path: &FilePath, request: &ThreadRequest<StreamRoute>) -> Result<Served> {
+    fn delete_file(&self, path: &FilePath, request: &ThreadRequest<StreamRoute>) -> Result<RawResponse> {
         let what = match request.query.flag("recursive")? {
             true => Removal::Everything,
             false => Removal::Either,
@@ -104,11 +104,11 @@ impl Api<'_> {
         if what == Removal::Everything {
             self.files().prune_all();
         }
-        Ok(Served::empty(204))
+        Ok(RawResponse::empty(204))
     }
 
     /// `GET …/fs`: totals, a search, or the root.
-    async fn list_files(&self, query: &Query) -> Result<Served> {
+    async fn list_files(&self, query: &Query) -> Result<RawResponse> {
         if query.flag("stats")? {
             return Ok(answer(200, &serde_json::to_value(self.files().stats()?).map_err(Error::internal)?));
         }
@@ -125,7 +125,7 @@ impl Api<'_> {
     }
 
     /// `GET …/fs/{path}`.
-    fn get_file(&self, path: &FilePath, request: &ThreadRequest<StreamRoute>) -> Result<Found> {
+    fn get_file(&self, path: &FilePath, request: &ThreadRequest<StreamRoute>) -> Result<FileResponse> {
         let query = &request.query;
         let as_record = match query.get("format") {
             None | Some("") => query.flag("stat")?,
@@ -149,8 +149,8 @@ impl Api<'_> {
             let found = self.read(|_, sql| chunks::thumbnail(sql, row.id))?;
             let bytes =
                 found.ok_or_else(|| Error::new(Code::NotFound, format!("{path} was given no thumbnail.")))?;
-            let served = content_headers(Served::empty(200), picture(&bytes));
-            return Ok(Served { content: Content::Bytes(bytes), ..served }.into());
+            let served = content_headers(RawResponse::empty(200), picture(&bytes));
+            return Ok(RawResponse { content: Content::Bytes(bytes), ..served }.into());
         }
         content(row, request)
     }
@@ -161,7 +161,7 @@ impl Api<'_> {
         path: FilePath,
         request: &ThreadRequest<StreamRoute>,
         body: http::Body,
-    ) -> Result<Served> {
+    ) -> Result<RawResponse> {
         let mime = request.header("content-type").unwrap_or(BYTES);
         let draft = Draft::new(path, mime, FileOptions::default(), Conditions::of(request))?;
         let declared = request.header("content-length").and_then(|length| length.parse().ok());
@@ -170,7 +170,12 @@ impl Api<'_> {
     }
 
     /// `POST …/fs/{path}` with a JSON body: `{content}`, `{data}` in base64, or `{directory: true}`.
-    fn post_file(&self, path: FilePath, request: &ThreadRequest<StreamRoute>, body: &str) -> Result<Served> {
+    fn post_file(
+        &self,
+        path: FilePath,
+        request: &ThreadRequest<StreamRoute>,
+        body: &str,
+    ) -> Result<RawResponse> {
         let known = ["directory", "content", "data", "mimeType", "width", "height", "metadata", "thumbnail"];
         let body = Body::parse(body)?.known(&known);
         let mut body = body.map_err(|error| error.hint("Send a file that is JSON itself with PUT."))?;
@@ -201,24 +206,24 @@ impl Api<'_> {
 }
 
 /// The entry at a path, before content is read.
-struct Found {
+struct FileResponse {
     /// The response. It is complete unless there is a `part`.
-    head: Served,
+    head: RawResponse,
     /// The range of a file's bytes that is the content.
     part: Option<(Row, Range<u64>)>,
 }
 
-impl From<Served> for Found {
-    fn from(head: Served) -> Found {
-        Found { head, part: None }
+impl From<RawResponse> for FileResponse {
+    fn from(head: RawResponse) -> FileResponse {
+        FileResponse { head, part: None }
     }
 }
 
 /// The content of a file, or the requested range of it.
-fn content(row: Row, request: &ThreadRequest<StreamRoute>) -> Result<Found> {
+fn content(row: Row, request: &ThreadRequest<StreamRoute>) -> Result<FileResponse> {
     let (etag, size) = (row.etag(), row.size.unsigned_abs());
     let served = |status| {
-        content_headers(Served::empty(status), &row.mime)
+        content_headers(RawResponse::empty(status), &row.mime)
             .header("etag", &etag)
             .header("last-modified", http::date(row.updated_us))
             .header("accept-ranges", "bytes")
@@ -237,7 +242,7 @@ fn content(row: Row, request: &ThreadRequest<StreamRoute>) -> Result<Found> {
         Portion::Nothing => {
             let error =
                 Error::new(Code::RangeNotSatisfiable, format!("The file has {size} bytes.")).at("range");
-            return Ok(Served::from(error).header("content-range", format!("bytes */{size}")).into());
+            return Ok(RawResponse::from(error).header("content-range", format!("bytes */{size}")).into());
         }
     };
     let mut served = served(status).header("content-length", (range.end - range.start).to_string());
@@ -249,7 +254,7 @@ fn content(row: Row, request: &ThreadRequest<StreamRoute>) -> Result<Found> {
         served.content = Content::Bytes(Bytes::new());
         return Ok(served.into());
     }
-    Ok(Found { head: served, part: Some((row, range)) })
+    Ok(FileResponse { head: served, part: Some((row, range)) })
 }
 
 /// The body as text.
@@ -270,11 +275,11 @@ async fn text_of(mut body: http::Body) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| Error::new(Code::BadJson, "The body is not valid UTF-8."))
 }
 
-fn answer(status: u16, body: &Value) -> Served {
+fn answer(status: u16, body: &Value) -> RawResponse {
     Reply::json(status, body).into()
 }
 
-fn told(written: &Written) -> Served {
+fn told(written: &WrittenFile) -> RawResponse {
     let served = answer(if written.created { 201 } else { 200 }, &json!({ "file": written.record }));
     match &written.record.etag {
         Some(etag) => served.header("etag", etag),
@@ -282,12 +287,12 @@ fn told(written: &Written) -> Served {
     }
 }
 
-fn content_headers(served: Served, mime: &str) -> Served {
+fn content_headers(served: RawResponse, mime: &str) -> RawResponse {
     SAFE.iter().fold(served.header("content-type", mime), |served, (name, value)| served.header(name, *value))
 }
 
 /// The headers of a response without its body.
-fn with_length(served: &Served) -> Vec<(String, String)> {
+fn with_length(served: &RawResponse) -> Vec<(String, String)> {
     let mut headers = served.headers.clone();
     if let Content::Bytes(bytes) = &served.content
         && !headers.iter().any(|(name, _)| name == "content-length")

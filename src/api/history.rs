@@ -14,7 +14,7 @@ use crate::store::state::State;
 
 /// An earlier message.
 #[derive(Debug)]
-pub(crate) struct Earlier {
+pub(crate) struct EarlierMessage {
     role: Role,
     content: String,
     silent: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Earlier {
 ///
 /// # Errors
 /// `invalid_field`, `missing_field`, `too_large`: each names the field.
-pub(crate) fn earlier(body: &mut Body) -> Result<Vec<Earlier>> {
+pub(crate) fn earlier(body: &mut Body) -> Result<Vec<EarlierMessage>> {
     let list = match body.take("history") {
         None => return Ok(Vec::new()),
         Some(Value::Array(list)) => list,
@@ -47,7 +47,7 @@ pub(crate) fn earlier(body: &mut Body) -> Result<Vec<Earlier>> {
     Ok(messages)
 }
 
-fn one(message: Value, at: usize) -> Result<Earlier> {
+fn one(message: Value, at: usize) -> Result<EarlierMessage> {
     let place = |name: &str| format!("history[{at}]{name}");
     let Value::Object(fields) = message else {
         return Err(Error::field(&place(""), "A message of `history` is an object."));
@@ -64,7 +64,7 @@ fn one(message: Value, at: usize) -> Result<Earlier> {
         let text = format!("`content` has {} bytes; the limit is {}.", content.len(), limits::CONTENT_BYTES);
         return Err(Error::new(Code::TooLarge, text).at(place(".content")));
     }
-    Ok(Earlier { role, content, silent: body.flag("silent")? })
+    Ok(EarlierMessage { role, content, silent: body.flag("silent")? })
 }
 
 /// Stores the messages, inside the transaction that creates the thread. Returns the newest one that a list of
@@ -72,7 +72,7 @@ fn one(message: Value, at: usize) -> Result<Earlier> {
 pub(super) fn store(
     state: &mut State,
     sql: &dyn Sql,
-    earlier: Vec<Earlier>,
+    earlier: Vec<EarlierMessage>,
     now: i64,
 ) -> Result<Option<Row>> {
     let with_text = earlier.into_iter().filter(|message| !message.content.trim().is_empty());

@@ -14,12 +14,12 @@
 mod budget;
 mod calls;
 mod context;
-pub(crate) mod copied;
 mod create;
 pub(crate) mod endpoint_answer;
 pub(crate) mod endpoints;
 pub(crate) mod files;
 pub(crate) mod history;
+pub(crate) mod import;
 pub(crate) mod read;
 pub(crate) mod runs;
 pub mod servers;
@@ -30,13 +30,13 @@ pub(crate) mod trace;
 pub(crate) mod waits;
 
 use crate::access::{Action, no_thread};
-use crate::engine::effects::schedule::By;
+use crate::engine::effects::schedule::Initiator;
 use crate::engine::features::handle;
 use crate::engine::thread::{LostFrames, Thread};
 use crate::error::{Code, Error, Result};
 use crate::host::http;
 use crate::request::fields::Body;
-use crate::request::{Reply, Served, StreamRoute, ThreadRequest, ThreadRoute};
+use crate::request::{RawResponse, Reply, StreamRoute, ThreadRequest, ThreadRoute};
 use futures::future::LocalBoxFuture;
 
 handle! {
@@ -67,7 +67,7 @@ impl Thread {
         self,
         request: ThreadRequest<StreamRoute>,
         body: http::Body,
-    ) -> LocalBoxFuture<'static, Served> {
+    ) -> LocalBoxFuture<'static, RawResponse> {
         Box::pin(async move {
             let _lost = LostFrames(&*self.host);
             let served = self.answer_streamed(request, body).await;
@@ -75,12 +75,16 @@ impl Thread {
                 if error.code == Code::Internal {
                     self.variables().log(&format!("internal error: {error}"));
                 }
-                Served::from(self.variables().redact_error(error))
+                RawResponse::from(self.variables().redact_error(error))
             })
         })
     }
 
-    async fn answer_streamed(&self, request: ThreadRequest<StreamRoute>, body: http::Body) -> Result<Served> {
+    async fn answer_streamed(
+        &self,
+        request: ThreadRequest<StreamRoute>,
+        body: http::Body,
+    ) -> Result<RawResponse> {
         self.check_generation(&request)?;
         let action = match &request.route {
             StreamRoute::Endpoint { method, path } => self.api().endpoint_action(*method, path),
@@ -173,7 +177,7 @@ impl Thread {
             }
             ThreadRoute::CancelEffect(id) => {
                 Body::parse(&request.body)?.known(&[])?;
-                self.effects().cancel_effect(id, By::User)
+                self.effects().cancel_effect(id, Initiator::User)
             }
             ThreadRoute::ListWaits => self.api().list_waits(&request).await,
             ThreadRoute::DecideWaits => self.api().decide_waits(&request),

@@ -11,7 +11,7 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::request::{Reply, ThreadRequest, agents};
-use crate::store::outbox::Due;
+use crate::store::outbox::DueEntry;
 use crate::store::state::State;
 use crate::store::{jobs, logs, outbox, schema, waits};
 
@@ -102,7 +102,7 @@ fn owed(state: &mut State, sql: &dyn Sql, now: i64) -> Result<Vec<Value>> {
     if let Some(run) = state.active().filter(|run| run.runnable()) {
         due.push(json!({ "what": "run", "at": run.resume_us.unwrap_or(now) }));
     }
-    for Due { subject, at_us, tries } in outbox::dues(sql)? {
+    for DueEntry { subject, at_us, tries } in outbox::dues(sql)? {
         due.push(json!({ "what": "outbox", "subject": subject, "at": at_us, "tries": tries }));
     }
     if let Some(at) = crate::store::effects::tally::next_due(state, sql)? {

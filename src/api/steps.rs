@@ -8,9 +8,9 @@ use crate::api::Api;
 use crate::api::step_parts;
 use crate::definitions::Model;
 use crate::definitions::message::Role;
-use crate::engine::attachments::shown::Room;
+use crate::engine::attachments::images::ImageAllowance;
 use crate::engine::context::history::History;
-use crate::engine::context::space::Parts;
+use crate::engine::context::space::SystemMessages;
 use crate::engine::definitions::Definitions;
 use crate::engine::summary::message_of;
 use crate::error::{Code, Error, Result};
@@ -22,11 +22,11 @@ use crate::store::messages::{Row, message_seq, not_found};
 use crate::store::runs::Run;
 use crate::store::side::Side;
 use crate::store::state::State;
-use crate::store::window::{Author, Entry, Past, Span, Window};
+use crate::store::window::{Author, Entry, HistoryRange, Span, Window};
 use crate::store::{bodies, logs, messages as rows, summaries};
 
 /// A reply, and the attempt that wrote it.
-struct Asked {
+struct LoggedReply {
     row: Row,
     /// The prompt of the reply, the name of its model, and its log, as far as they are still known.
     prompt: String,
@@ -65,7 +65,7 @@ impl Api<'_> {
     }
 
     /// The request, rebuilt from the stored rows.
-    fn rebuilt(&self, asked: &Asked) -> Result<ChatRequest> {
+    fn rebuilt(&self, asked: &LoggedReply) -> Result<ChatRequest> {
         let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
         let side = if asked.row.role == Role::User { Side::B } else { Side::A };
         let gone = || {
@@ -87,7 +87,7 @@ impl Api<'_> {
             Some((summary, upto)) => (Some(summary), upto),
             None => (None, 0),
         };
-        let parts = Parts { summary, ..Parts::of(system) };
+        let parts = SystemMessages { summary, ..SystemMessages::of(system) };
         let messages = self.said_before(&definitions, model, asked, parts, covered)?;
         self.model_context().request_of(&definitions, model, messages)
     }
@@ -96,7 +96,7 @@ impl Api<'_> {
     fn summary_then(
         &self,
         definitions: &Definitions<'_>,
-        asked: &Asked,
+        asked: &LoggedReply,
     ) -> Result<Option<(CachedJson<ChatMessage>, i64)>> {
         self.read(|state, sql| {
             if !definitions.prompt.include_chat || state.meta.summary.is_none() {
@@ -113,18 +113,19 @@ impl Api<'_> {
         &self,
         definitions: &Definitions<'_>,
         model: &Model,
-        asked: &Asked,
-        parts: Parts,
+        asked: &LoggedReply,
+        parts: SystemMessages,
         covered: i64,
     ) -> Result<Vec<CachedJson<ChatMessage>>> {
         let (prompt, below) = (definitions.prompt, asked.row.seq);
         let budget = self.model_context().space(definitions, model, &parts)?.messages;
         self.read(|_, sql| {
-            let window = Window::load_below(sql, below, Past::From(1), asked.first.min(below), budget)?;
+            let window =
+                Window::load_below(sql, below, HistoryRange::From(1), asked.first.min(below), budget)?;
             let turn_from = window.opening(turn_of(window.since(1), asked));
             let past = match prompt.include_chat {
-                true => Past::From((covered + 1).min(turn_from)),
-                false => Past::Unanswered,
+                true => HistoryRange::From((covered + 1).min(turn_from)),
+                false => HistoryRange::Unanswered,
             };
             let span = Span { turn_from, below, covered, own: asked.row.role };
             let cut = window.fit(past, &span, budget);
@@ -132,13 +133,13 @@ impl Api<'_> {
             let entries = window.since(cut);
             let author = Author::new(model, prompt);
             let history = History { entries, span, short_below, pictured: i64::MAX, prompt, author };
-            history.messages(parts, &mut Room::default(), sql)
+            history.messages(parts, &mut ImageAllowance::default(), sql)
         })
     }
 }
 
 /// Finds the reply and the facts about its request.
-fn asked_of(state: &State, sql: &dyn Sql, id: &str) -> Result<Asked> {
+fn asked_of(state: &State, sql: &dyn Sql, id: &str) -> Result<LoggedReply> {
     let seq = message_seq(&state.meta.stem, id)?;
     let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id))?;
     let metadata: Value =
@@ -150,7 +151,7 @@ fn asked_of(state: &State, sql: &dyn Sql, id: &str) -> Result<Asked> {
         })?
         .to_owned();
     let mut asked =
-        Asked { at_us: row.created_us, first: seq, prompt, row, model: None, log: None, body: None };
+        LoggedReply { at_us: row.created_us, first: seq, prompt, row, model: None, log: None, body: None };
     for (_, log) in logs::times_of(sql, "[]", &json!([seq]).to_string())? {
         let Some(entry) = logs::find(sql, log)?.filter(|entry| entry.kind == logs::ATTEMPT) else { continue };
         let (run, at_us) = (entry.run, entry.at_us);
@@ -175,7 +176,7 @@ fn asked_of(state: &State, sql: &dyn Sql, id: &str) -> Result<Asked> {
 
 /// Seq of the first message of the reply's turn: the message that opened it, all that joined later, and its
 /// exchange with its tools.
-fn turn_of(entries: &[Entry], asked: &Asked) -> i64 {
+fn turn_of(entries: &[Entry], asked: &LoggedReply) -> i64 {
     let own = asked.row.role;
     let mut turn = asked.row.seq;
     for entry in entries.iter().rev() {

@@ -37,7 +37,7 @@ type DatedEntry = (i64, Value);
 /// The entries of a run, and whether some are left out.
 pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Value>, bool)> {
     let thread = &state.meta.stem;
-    let mut between = Between::new(state, sql, run);
+    let mut between = EventCollector::new(state, sql, run);
     logs::of_run(sql, run.id, &mut |row| between.log(&row))?;
     between.snapshot()?;
     between.subagents()?;
@@ -110,14 +110,14 @@ fn ending(sql: &dyn Sql, run: &Run, thread: &str) -> Result<Vec<Value>> {
 }
 
 /// The events between the start and the end.
-struct Between<'a> {
+struct EventCollector<'a> {
     state: &'a State,
     sql: &'a dyn Sql,
     run: &'a Run,
     told: Vec<DatedEntry>,
     cut: bool,
     /// The last attempt at each reply.
-    attempts: SortedMap<i64, Attempted>,
+    attempts: SortedMap<i64, FailedAttempt>,
     /// Log entries about children, one statement each.
     children: Vec<(i64, Value)>,
     /// Whether calls wait for a child, by its reference.
@@ -127,16 +127,16 @@ struct Between<'a> {
 }
 
 /// An attempt that failed.
-struct Attempted {
+struct FailedAttempt {
     model: String,
     number: u64,
     ended_us: i64,
     error: Value,
 }
 
-impl<'a> Between<'a> {
-    fn new(state: &'a State, sql: &'a dyn Sql, run: &'a Run) -> Between<'a> {
-        Between {
+impl<'a> EventCollector<'a> {
+    fn new(state: &'a State, sql: &'a dyn Sql, run: &'a Run) -> EventCollector<'a> {
+        EventCollector {
             state,
             sql,
             run,
@@ -258,7 +258,7 @@ impl<'a> Between<'a> {
             if let Some(fields) = told.as_object_mut() {
                 fields.insert("error".into(), error.clone());
             }
-            self.attempts.insert(reply, Attempted { model, number, ended_us, error });
+            self.attempts.insert(reply, FailedAttempt { model, number, ended_us, error });
         }
         self.add(row.at_us, "model.attempt", told);
         if reply == self.run.block
@@ -275,7 +275,7 @@ impl<'a> Between<'a> {
         last && self.run.end.as_ref().is_some_and(|end| end.reason == Reason::ModelError)
     }
 
-    fn exhausted(&mut self, last: &Attempted) {
+    fn exhausted(&mut self, last: &FailedAttempt) {
         let told =
             json!({ "adapter": "model", "model": last.model, "attempt": last.number, "reason": last.error });
         self.add(last.ended_us, "adapter.retry.exhausted", told);

@@ -83,7 +83,7 @@ impl Api<'_> {
             match answer {
                 Ok(reply) => {
                     let body = reply.body.as_ref().map_or("{}", |body| body.get());
-                    let below: Below = crate::json::from_str(body).map_err(Error::internal)?;
+                    let below: ChildWaits = crate::json::from_str(body).map_err(Error::internal)?;
                     found.extend(below.waits);
                 }
                 // The child is being created, or was deleted.
@@ -181,7 +181,7 @@ impl Api<'_> {
 
 /// The response of a child.
 #[derive(Deserialize)]
-struct Below {
+struct ChildWaits {
     waits: Vec<Value>,
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::directory::Directory;
 use crate::directory::store::state;
-use crate::env::{Change, KEYS_VAR, Keys, Level, Set};
+use crate::env::{Change, KEYS_VAR, Keys, Level, VariableSet};
 use crate::error::{Error, Result};
 use crate::host::{Sql, Transactions};
 use crate::json;
@@ -66,14 +66,14 @@ impl Directory {
         Ok(shown(&set))
     }
 
-    fn set(&self, directory: &str, sql: &dyn Sql) -> Result<Set> {
+    fn set(&self, directory: &str, sql: &dyn Sql) -> Result<VariableSet> {
         let rows = table::rows(sql)?;
         // Without keys, no value can be decrypted, and each reports so.
         let keys = Keys::parse(&self.host.var(KEYS_VAR).unwrap_or_default()).unwrap_or_default();
-        Ok(Set::of(&env_object(directory), rows, &keys))
+        Ok(VariableSet::of(&env_object(directory), rows, &keys))
     }
 }
 
-fn shown(set: &Set) -> Reply {
+fn shown(set: &VariableSet) -> Reply {
     Reply::json(200, &json!({ "env": set.texts(), "env_types": set.types() }))
 }

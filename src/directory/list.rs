@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::dates::{Edge, instant};
 use crate::definitions::Catalog;
 use crate::directory::Directory;
-use crate::directory::store::threads::{Filter, Listed, Order};
+use crate::directory::store::threads::{Filter, Order, ThreadEntry};
 use crate::directory::store::{state, threads as table};
 use crate::error::{Error, Result};
 use crate::host::Sql;
@@ -89,7 +89,7 @@ impl Directory {
     }
 }
 
-fn item(row: &Listed<'_>, catalog: &Catalog, origin: &str) -> Result<Value> {
+fn item(row: &ThreadEntry<'_>, catalog: &Catalog, origin: &str) -> Result<Value> {
     let seconds = |us: Option<i64>| us.map(|us| us / SECOND_US);
     let tags: Value = crate::json::from_str(row.tags).map_err(Error::internal)?;
     Ok(json!({

@@ -117,7 +117,7 @@ impl Directory {
             if let Err(error) = self.open() {
                 return self.host.log(&format!("directory: {error}"));
             }
-            self.tell_root().await;
+            self.report_to_root().await;
         })
     }
 

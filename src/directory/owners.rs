@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crate::directory::store::state::News;
+use crate::directory::store::state::CountReport;
 use crate::directory::store::{owners as table, state};
 use crate::directory::{Directory, DirectoryCall};
 use crate::error::{Error, Result};
@@ -24,20 +24,20 @@ impl Directory {
     pub(crate) fn root_is_behind(&self, sql: &dyn Sql) -> Result<()> {
         // Only the first change since the last report sets the alarm; otherwise steady changes would delay it
         // forever.
-        if state::untold(sql)? == 1 { self.tell_soon() } else { Ok(()) }
+        if state::untold(sql)? == 1 { self.schedule_report() } else { Ok(()) }
     }
 
     /// Sets the alarm again if the root is behind, whether or not an earlier one was lost.
     pub(crate) fn catch_up(&self, sql: &dyn Sql) -> Result<()> {
-        if state::untold(sql)? > 0 { self.tell_soon() } else { Ok(()) }
+        if state::untold(sql)? > 0 { self.schedule_report() } else { Ok(()) }
     }
 
-    fn tell_soon(&self) -> Result<()> {
+    fn schedule_report(&self) -> Result<()> {
         self.host.set_alarm(Some(self.host.now_us() + GATHER_US))
     }
 
     /// Reports the count to the root if it is behind; schedules a retry after a failure.
-    pub(crate) async fn tell_root(self: &Rc<Self>) {
+    pub(crate) async fn report_to_root(self: &Rc<Self>) {
         let Err(error) = self.try_to_tell().await else { return };
         self.host.log(&format!("directory: the root was not told: {error}"));
         let again = self.host.transaction(|sql| {
@@ -52,7 +52,7 @@ impl Directory {
     }
 
     async fn try_to_tell(&self) -> Result<()> {
-        let Some(News { owner, threads, changes: version }) = state::news(self.host.sql())? else {
+        let Some(CountReport { owner, threads, changes: version }) = state::news(self.host.sql())? else {
             return Ok(());
         };
         let call = DirectoryCall::Owner { owner, threads, version };

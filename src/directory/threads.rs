@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::directory::store::threads::{Activity, Known};
+use crate::directory::store::threads::{Activity, KnownThread};
 use crate::directory::store::{inbox, state, threads as table, tokens};
 use crate::directory::{Directory, ThreadRow};
 use crate::error::Result;
@@ -46,8 +46,8 @@ impl Directory {
 
     /// The known row of a thread in this generation. The row of an earlier generation is removed: that thread
     /// was deleted, even if its deletion has not been reported.
-    pub(crate) fn known(self: &Rc<Self>, sql: &dyn Sql, id: &str, life: i64) -> Result<Known> {
-        let known = Known::read(sql, id)?;
+    pub(crate) fn known(self: &Rc<Self>, sql: &dyn Sql, id: &str, life: i64) -> Result<KnownThread> {
+        let known = KnownThread::read(sql, id)?;
         if known.life >= life {
             return Ok(known);
         }
@@ -59,7 +59,7 @@ impl Directory {
             state::thread_went(sql, i64::from(!known.child))?;
             self.root_is_behind(sql)?;
         }
-        Ok(Known { life, ..Known::none() })
+        Ok(KnownThread { life, ..KnownThread::none() })
     }
 
     /// Deletes the row of a thread, except its id.

@@ -9,29 +9,29 @@ use crate::definitions::AgentKind;
 use crate::definitions::approval::OnMessage;
 use crate::definitions::message::Role;
 use crate::definitions::retry::{Policy, Retry, RetryKind};
-use crate::engine::answered::must_be_newest;
+use crate::engine::answer_end::ensure_newest;
 use crate::engine::attachments::store::store as store_attachments;
-use crate::engine::budget::given::given_budget;
-use crate::engine::cut::Cut;
+use crate::engine::budget::budget_input::given_budget;
+use crate::engine::cut::CutResult;
 use crate::engine::ephemeral::Verdict;
-use crate::engine::flow::Wishes;
+use crate::engine::flow::RunOptions;
 use crate::engine::outcome;
 use crate::engine::thread::Thread;
-use crate::env::Shown;
+use crate::env::Redacted;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::request::fields::{Body, bounded};
 use crate::request::{FOLLOWS, REPLACES, Reply, ThreadRequest};
-use crate::sdk::family::BY_CODE;
 use crate::sdk::messages::NewAttachment;
-use crate::sdk::scope::{Entered, Hooked};
-use crate::sdk::{NewMessage, Wakes};
+use crate::sdk::relations::BY_CODE;
+use crate::sdk::scope::{EntryMode, HookMode};
+use crate::sdk::{NewMessage, WakeMode};
 use crate::store::idempotency::Key;
 use crate::store::messages as rows;
 use crate::store::messages::queue::HookStage;
-use crate::store::messages::{Inbound, Row, Shared, queue};
+use crate::store::messages::{Inbound, Row, SharedRow, queue};
 use crate::store::runs::Run;
 use crate::store::state::State;
 use crate::store::waits;
@@ -44,8 +44,8 @@ const TASKS_US: i64 = 60 * limits::SECOND_US;
 /// A message that comes from outside the step cycle: what `POST …/messages` holds (spec §27.2), or what a tool gives.
 pub(crate) struct Input {
     role: Role,
-    wakes: Wakes,
-    by: By,
+    wakes: WakeMode,
+    by: Sender,
     content: String,
     silent: bool,
     metadata: Option<String>,
@@ -54,7 +54,7 @@ pub(crate) struct Input {
     /// Whether the run that takes it in is to be strict.
     strict: bool,
     /// What it wants of the run that it starts.
-    wishes: Wishes,
+    wishes: RunOptions,
     /// The message whose reply it follows. It is refused if another message was sent after that reply.
     follows: Option<String>,
     /// The message that it replaces, with all later ones.
@@ -70,7 +70,7 @@ enum Hooks {
 
 /// The sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
+enum Sender {
     /// A client; its message clears a stop.
     Client,
     /// Code that works in the thread; what a person has stopped it does not start again.
@@ -100,18 +100,18 @@ impl Input {
                     .hint("`role` is user or system."));
             }
         };
-        let attachments = crate::sdk::given::parse(&mut body)?;
+        let attachments = crate::sdk::attachment_input::parse(&mut body)?;
         let content = body.string("content")?.unwrap_or_default();
         let metadata = body.object("metadata")?.map(|fields| json::text(&Value::Object(fields)));
         let wakes = match (code, role) {
-            (Some("inject"), _) | (None, Role::System) => Wakes::No,
-            _ => Wakes::Yes,
+            (Some("inject"), _) | (None, Role::System) => WakeMode::No,
+            _ => WakeMode::Yes,
         };
         may_wake(role, wakes, kind)?;
         let strict = strictness(&mut body, wakes)?;
-        let wishes = Wishes { retry: retry(&mut body)?, budget: given_budget(&mut body)? };
+        let wishes = RunOptions { retry: retry(&mut body)?, budget: given_budget(&mut body)? };
         let wanted = [("retry", wishes.retry.is_some()), ("budget", wishes.budget.is_some())];
-        if let Some((field, _)) = wanted.iter().find(|(_, wants)| *wants && wakes == Wakes::No) {
+        if let Some((field, _)) = wanted.iter().find(|(_, wants)| *wants && wakes == WakeMode::No) {
             let text = format!("`{field}` is for the run that a message starts; this one starts none.");
             return Err(Error::field(field, text).hint("Send it with a message of the role user."));
         }
@@ -119,7 +119,7 @@ impl Input {
             wishes,
             role,
             wakes,
-            by: if code.is_some() { By::Code } else { By::Client },
+            by: if code.is_some() { Sender::Code } else { Sender::Client },
             content,
             silent: body.flag("silent")?,
             metadata,
@@ -133,7 +133,7 @@ impl Input {
     }
 
     /// A message from code that works in the thread.
-    pub(crate) fn of(message: Shown<NewMessage>, wakes: Wakes, kind: AgentKind) -> Result<Input> {
+    pub(crate) fn of(message: Redacted<NewMessage>, wakes: WakeMode, kind: AgentKind) -> Result<Input> {
         let NewMessage { role, content, silent, metadata, attachments } = message.inner();
         if role == Role::Tool {
             return Err(Error::field("role", "Results of tools are the runtime's to store.")
@@ -145,7 +145,7 @@ impl Input {
             bounded("metadata", metadata)?;
         }
         let metadata = metadata.map(|metadata| metadata.to_string());
-        let (by, hooks) = (By::Code, Hooks::Due);
+        let (by, hooks) = (Sender::Code, Hooks::Due);
         Input {
             role,
             wakes,
@@ -156,7 +156,7 @@ impl Input {
             attachments,
             hooks,
             strict: false,
-            wishes: Wishes::default(),
+            wishes: RunOptions::default(),
             follows: None,
             replaces: None,
         }
@@ -205,10 +205,10 @@ impl Input {
 }
 
 /// Whether a message makes its run strict. It cannot relax the definitions.
-fn strictness(body: &mut Body, wakes: Wakes) -> Result<bool> {
+fn strictness(body: &mut Body, wakes: WakeMode) -> Result<bool> {
     match body.string("diagnostics")?.as_deref() {
         None => Ok(false),
-        Some("strict") if wakes == Wakes::Yes => Ok(true),
+        Some("strict") if wakes == WakeMode::Yes => Ok(true),
         Some("strict") => {
             Err(Error::field("diagnostics", "This message starts no run that could be strict.")
                 .hint("Send `diagnostics` with a message that starts one."))
@@ -238,8 +238,8 @@ fn retry(body: &mut Body) -> Result<Option<String>> {
 }
 
 /// A message of side A makes side B act, which must be a model for that.
-fn may_wake(role: Role, wakes: Wakes, kind: AgentKind) -> Result<()> {
-    if role == Role::Assistant && wakes == Wakes::Yes && kind == AgentKind::AiHuman {
+fn may_wake(role: Role, wakes: WakeMode, kind: AgentKind) -> Result<()> {
+    if role == Role::Assistant && wakes == WakeMode::Yes && kind == AgentKind::AiHuman {
         let text = "Only an agent with two AI sides takes `assistant` messages.";
         return Err(Error::field("role", text).hint("`role` is user or system."));
     }
@@ -247,18 +247,18 @@ fn may_wake(role: Role, wakes: Wakes, kind: AgentKind) -> Result<()> {
 }
 
 /// The waits that a message has denied, and the entry of the run if it continues.
-type Denied = (Vec<Wait>, Option<Entered>);
+type DeniedWaits = (Vec<Wait>, Option<EntryMode>);
 
 /// A message that was accepted, now or by an earlier request with the same key.
-struct Accepted {
-    row: Shared,
+struct AcceptedMessage {
+    row: SharedRow,
     /// The run that it started.
     started: Option<i64>,
     /// The messages that it replaced.
-    cut: Option<Cut>,
+    cut: Option<CutResult>,
 }
 
-impl Accepted {
+impl AcceptedMessage {
     /// The state of the thread in the response to the sender. A repeated request returns the same state.
     fn state(&self, state: &State) -> &'static str {
         match (self.row.inbound, state.status()) {
@@ -282,8 +282,8 @@ impl Thread {
             // It deletes messages, and to send one takes less permission.
             self.read(|state, _| request.caller.may(&Action::Manage, Some(state.meta.thread())))?;
         }
-        if code.is_some() && input.wakes == Wakes::No {
-            let id = self.hooks().inject(input, Hooked::Yes).await?;
+        if code.is_some() && input.wakes == WakeMode::No {
+            let id = self.hooks().inject(input, HookMode::Yes).await?;
             return Ok(Reply::json(202, &json!({ "messageId": id })));
         }
         let accepted = self.accept(input, key.as_ref(), request.trace().as_ref())?;
@@ -309,24 +309,24 @@ impl Thread {
         self.catalog.agents.get(&state.meta.agent).map(|agent| agent.kind).unwrap_or_default()
     }
 
-    fn accept(&self, input: Input, key: Option<&Key>, trace: Option<&Trace>) -> Result<Accepted> {
+    fn accept(&self, input: Input, key: Option<&Key>, trace: Option<&Trace>) -> Result<AcceptedMessage> {
         if let Some(row) = key.map(|key| self.replayed(key)).transpose()?.flatten() {
-            return Ok(Accepted { row: Shared::new(row), started: None, cut: None });
+            return Ok(AcceptedMessage { row: SharedRow::new(row), started: None, cut: None });
         }
         for (mime, size) in input.attachments.iter().filter_map(NewAttachment::content) {
             self.files().make_index(mime, size)?;
         }
         let now = self.host.now_us();
         let (accepted, (closed, entry)) = self.transition(|state, sql| {
-            state.must_live()?;
-            input.follows.as_deref().map_or(Ok(()), |message| must_be_newest(state, sql, message))?;
+            state.ensure_not_terminated()?;
+            input.follows.as_deref().map_or(Ok(()), |message| ensure_newest(state, sql, message))?;
             let replaced = input.replaces.as_deref();
             let cut = replaced.map(|message| self.history().cut_from(state, sql, message)).transpose()?;
             room(state)?;
             let attachments = store_attachments(state, sql, &input.attachments, || self.host.random(), now)?;
             let row = Row {
                 attachments,
-                inbound: if input.wakes == Wakes::Yes { Inbound::Triggers } else { Inbound::Stored },
+                inbound: if input.wakes == WakeMode::Yes { Inbound::Triggers } else { Inbound::Stored },
                 silent: input.silent,
                 metadata: input.metadata.clone(),
                 ..Row::new(state.next_seq(), input.role, input.content.as_str(), now)
@@ -342,21 +342,21 @@ impl Thread {
             if input.strict {
                 self.tighten(state, sql, row.seq)?;
             }
-            let stays = row.inbound != Inbound::Triggers || (input.by == By::Code && state.meta.stopped);
+            let stays = row.inbound != Inbound::Triggers || (input.by == Sender::Code && state.meta.stopped);
             let started = if stays {
                 None
             } else {
                 self.budgets().tighten_budget(state, sql, input.wishes.budget.as_ref())?;
                 self.start_run(state, sql, input.wishes, trace, now)?
             };
-            Ok((Accepted { row, started, cut }, denied))
+            Ok((AcceptedMessage { row, started, cut }, denied))
         })?;
         if let Some(cut) = &accepted.cut {
             self.history().announce_cut(cut)?;
         }
         self.waits().announce_waits(&closed)?;
         if accepted.started.is_some() {
-            self.start_flow(Entered::First);
+            self.start_flow(EntryMode::First);
         } else if let Some(entry) = entry {
             self.start_flow(entry);
         }
@@ -366,15 +366,16 @@ impl Thread {
 
     /// Denies the open approvals if a person writes instead of deciding, and the agent or the folder enables
     /// this.
-    fn denies(&self, state: &mut State, sql: &dyn Sql, input: &Input, row: &Row) -> Result<Denied> {
-        let by_person = input.by == By::Client && row.role == Role::User && row.inbound == Inbound::Triggers;
+    fn denies(&self, state: &mut State, sql: &dyn Sql, input: &Input, row: &Row) -> Result<DeniedWaits> {
+        let by_person =
+            input.by == Sender::Client && row.role == Role::User && row.inbound == Inbound::Triggers;
         if state.meta.waits == 0 || !by_person {
-            return Ok(Denied::default());
+            return Ok(DeniedWaits::default());
         }
         let agent = self.catalog.agents.get(&state.meta.agent).and_then(|agent| agent.approvals.on_message);
         match agent.or(self.catalog.settings.approvals.on_message) {
             Some(OnMessage::Deny) => self.waits().deny_for_message(state, sql),
-            Some(OnMessage::Queue) | None => Ok(Denied::default()),
+            Some(OnMessage::Queue) | None => Ok(DeniedWaits::default()),
         }
     }
 
@@ -404,7 +405,7 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        wishes: Wishes,
+        wishes: RunOptions,
         trace: Option<&Trace>,
         now: i64,
     ) -> Result<Option<i64>> {
@@ -429,7 +430,7 @@ impl Thread {
     }
 
     /// Waits for the outcome of the run that receives the message, or has received it before this request.
-    async fn await_outcome(&self, accepted: &Accepted, caller: &Caller) -> Result<Reply> {
+    async fn await_outcome(&self, accepted: &AcceptedMessage, caller: &Caller) -> Result<Reply> {
         let seq = accepted.row.seq;
         let (known, run) = match accepted.started {
             Some(run) => (None, Some(run)),
@@ -496,7 +497,7 @@ pub(crate) fn room(state: &State) -> Result<()> {
 pub(crate) fn verdict_of(state: &State, sql: &dyn Sql, seq: i64) -> Result<(Option<Verdict>, Option<i64>)> {
     let run = Run::of_message(sql, seq)?;
     if let Some(run) = run.as_ref().filter(|run| run.end.is_some()) {
-        let answer = rows::find(sql, run.block)?.map(Shared::new);
+        let answer = rows::find(sql, run.block)?.map(SharedRow::new);
         return Ok((Some(Verdict::Ended(run.clone(), answer)), None));
     }
     let known = match state.active() {

@@ -6,8 +6,8 @@ use futures::channel::oneshot;
 use futures::future::{LocalBoxFuture, select};
 use futures::pin_mut;
 
-use crate::engine::effects::run::{Ahead, Begun};
-use crate::engine::ephemeral::{Alarm, Armed};
+use crate::engine::effects::run::{RemainingWork, RequestCount};
+use crate::engine::ephemeral::{Alarm, AlarmState};
 use crate::engine::outbox::{DIRECTORY_US, Targets};
 use crate::engine::thread::{LostFrames, Thread};
 use crate::error::{Code, Result};
@@ -24,7 +24,7 @@ impl Thread {
 
     async fn rung(self) {
         let _lost = LostFrames(&*self.host);
-        let holding = Holding::begin(&self.ephemeral.alarm);
+        let holding = HandlerGuard::begin(&self.ephemeral.alarm);
         let deadline = self.host.now_us() + limits::ALARM_HOLD_US;
         if let Err(error) = self.wake() {
             // A deleted object may still receive one alarm.
@@ -33,7 +33,7 @@ impl Thread {
             }
         }
         self.expire().await;
-        let mut begun = Begun::default();
+        let mut begun = RequestCount::default();
         let held = loop {
             let held = self.hold(&mut begun, deadline).await;
             if let Err(error) = &held
@@ -41,7 +41,7 @@ impl Thread {
             {
                 self.variables().log(&format!("effects could not be run: {error}"));
             }
-            if let Err(error) = self.mcp().look_after_waits().await
+            if let Err(error) = self.mcp().poll_sign_ins().await
                 && error.code != Code::ThreadNotFound
             {
                 self.variables().log(&format!("waits could not be ended: {error}"));
@@ -58,7 +58,7 @@ impl Thread {
                 self.variables().log(&format!("waiting clients could not be answered: {error}"));
             }
             // Deliveries do not wait for a running job; the next round waits for it.
-            if !matches!(held, Ok(Held::ForLetters)) {
+            if !matches!(held, Ok(WakeReason::ForLetters)) {
                 break held;
             }
         };
@@ -84,17 +84,17 @@ impl Thread {
 
     /// Runs what is due, and waits until that and the flow have ended, at most until `deadline`. An effect, a
     /// job or a directory update that falls due soon is waited for in memory, without setting the alarm.
-    async fn hold(&self, begun: &mut Begun, deadline: i64) -> Result<Held> {
+    async fn hold(&self, begun: &mut RequestCount, deadline: i64) -> Result<WakeReason> {
         let mut letter = None;
         loop {
             let (send, alarm_waiters) = oneshot::channel();
             self.ephemeral.alarm_waiters.borrow_mut().push(send);
-            let Ahead { next, spent } = match self.effects().start_effects(begun) {
+            let RemainingWork { next, spent } = match self.effects().start_effects(begun) {
                 Err(error) if self.ephemeral.flow.borrow().is_none() => return Err(error),
                 Err(error) => {
                     // Join the flow anyway.
                     self.variables().log(&format!("effects could not be started: {error}"));
-                    Ahead::default()
+                    RemainingWork::default()
                 }
                 Ok(ahead) => ahead,
             };
@@ -102,7 +102,7 @@ impl Thread {
                 Err(error) if self.ephemeral.flow.borrow().is_none() => return Err(error),
                 Err(error) => {
                     self.variables().log(&format!("a job could not be started: {error}"));
-                    Ahead::default()
+                    RemainingWork::default()
                 }
                 Ok(ahead) => ahead,
             };
@@ -121,7 +121,7 @@ impl Thread {
                     }
                     if letter.is_some_and(|at| at <= now) {
                         let job = self.ephemeral.job.get();
-                        return Ok(if job { Held::ForLetters } else { Held::All });
+                        return Ok(if job { WakeReason::ForLetters } else { WakeReason::All });
                     }
                     let letter = letter.filter(|at| *at <= now + DIRECTORY_US);
                     let effect = next.filter(|at| *at <= now + limits::EFFECT_SOON_US);
@@ -132,7 +132,7 @@ impl Thread {
             let (busy, spent) = (busy || self.ephemeral.job.get(), spent || job.spent);
             // Work that needs a fresh event does not wait for running work, which continues beside it.
             if now >= deadline || spent || !(busy || next.is_some()) {
-                return Ok(Held::All);
+                return Ok(WakeReason::All);
             }
             let until = self.host.sleep_until(next.map_or(deadline, |at| at.min(deadline)));
             pin_mut!(until);
@@ -187,7 +187,7 @@ impl Thread {
 
 /// The reason why the alarm's handler stops waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
+enum WakeReason {
     /// Nothing is left to wait for, or the time is up.
     All,
     /// Envelopes are due while a job is running.
@@ -195,12 +195,12 @@ enum Held {
 }
 
 /// Guards the time in which the alarm's handler runs. If the handler panics, the slot becomes unknown.
-struct Holding<'a>(&'a Armed);
+struct HandlerGuard<'a>(&'a AlarmState);
 
-impl<'a> Holding<'a> {
-    fn begin(alarm: &'a Armed) -> Holding<'a> {
+impl<'a> HandlerGuard<'a> {
+    fn begin(alarm: &'a AlarmState) -> HandlerGuard<'a> {
         alarm.set(Alarm::Held);
-        Holding(alarm)
+        HandlerGuard(alarm)
     }
 
     fn end(self) {
@@ -208,7 +208,7 @@ impl<'a> Holding<'a> {
     }
 }
 
-impl Drop for Holding<'_> {
+impl Drop for HandlerGuard<'_> {
     fn drop(&mut self) {
         if self.0.get() == Alarm::Held {
             self.0.set(Alarm::Unknown);

@@ -19,17 +19,17 @@ use crate::definitions::{Callable, Implementation, SideConfig, Tier, Tool, ToolE
 use crate::engine::call::{Call, CallOutcome, Work, arguments};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Budgets;
-use crate::engine::progress::AtWork;
+use crate::engine::progress::RunningTool;
 use crate::engine::thread::Thread;
-use crate::engine::told::Told;
-use crate::engine::tool_call::{AskedWork, NEEDS_APPROVAL, fitting};
+use crate::engine::tool_call::{CallWork, NEEDS_APPROVAL, fitting};
+use crate::engine::tool_events::ToolCallEvent;
 use crate::engine::tool_run::ToolRun;
 use crate::engine::waits::gate::{WOULD_WAIT, asked_call};
-use crate::engine::waits::question::Approved;
+use crate::engine::waits::question::PriorApproval;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::sdk::scope::{Entered, Scope};
-use crate::store::messages::{Inbound, Shared};
+use crate::sdk::scope::{EntryMode, Scope};
+use crate::store::messages::{Inbound, SharedRow};
 use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptState};
 use crate::store::waits::WaitState;
 use crate::store::{receipts, waits};
@@ -41,11 +41,11 @@ struct Member<'a> {
     entry: &'a ToolEntry,
     args: Value,
     /// Whether an earlier flow may have started this call.
-    entered: Entered,
+    entered: EntryMode,
 }
 
 /// A call that was started.
-struct Begun<'a> {
+struct StartedCall<'a> {
     seq: i64,
     tool: &'a Tool,
     args: Value,
@@ -57,7 +57,7 @@ struct Begun<'a> {
 
 /// Calls that were started together, and whose messages are not stored yet.
 #[derive(Default)]
-pub(crate) struct Batch<'a>(Vec<Begun<'a>>);
+pub(crate) struct Batch<'a>(Vec<StartedCall<'a>>);
 
 impl<'a> Batch<'a> {
     fn place(&self, seq: i64) -> Option<usize> {
@@ -103,12 +103,12 @@ impl<'a> Batch<'a> {
             let gone = || Error::internal("a call of a batch is gone");
             let wanted = self.place(seq).ok_or_else(gone)?;
             if self.0.get(wanted).is_some_and(|begun| begun.ended.is_some()) {
-                let Begun { tool, args, ended, .. } = self.0.remove(wanted);
+                let StartedCall { tool, args, ended, .. } = self.0.remove(wanted);
                 return Ok((ended.ok_or_else(gone)?, tool, args));
             }
             let (place, ended) = self.next().await;
             if place == wanted {
-                let Begun { tool, args, .. } = self.0.remove(wanted);
+                let StartedCall { tool, args, .. } = self.0.remove(wanted);
                 return Ok((ended?, tool, args));
             }
             self.keep(thread, (place, ended))?;
@@ -128,8 +128,8 @@ impl<'a> Batch<'a> {
     pub(crate) async fn beside(
         &mut self,
         thread: &Thread,
-        work: impl Future<Output = Result<Shared>>,
-    ) -> Result<Shared> {
+        work: impl Future<Output = Result<SharedRow>>,
+    ) -> Result<SharedRow> {
         if self.0.is_empty() {
             return work.await;
         }
@@ -155,7 +155,7 @@ impl Thread {
         &'a self,
         batch: &mut Batch<'a>,
         definitions: &'a Definitions<'a>,
-        reply: &Shared,
+        reply: &SharedRow,
         call: &Call,
     ) -> Result<CallOutcome> {
         if batch.place(call.seq).is_none() {
@@ -173,8 +173,8 @@ impl Thread {
         }
         let scope = self.step_scope(definitions)?;
         let run = ToolRun { thread: self, scope: &scope, definitions, reply, call };
-        self.activity().tell_calls(&scope, reply, call)?;
-        self.activity().announce_tool_start(&Told::of(call));
+        self.activity().send_calls(&scope, reply, call)?;
+        self.activity().announce_tool_start(&ToolCallEvent::of(call));
         let (mut done, tool, args) = batch.take(self, call.seq).await?;
         if waits_alone(tool, &done.result) {
             // The run may be parked, which aborts the calls in progress.
@@ -182,7 +182,7 @@ impl Thread {
             let earlier = self.read(|_, sql| receipts::find(sql, call.seq))?;
             return run.outcome(earlier).await;
         }
-        self.activity().announce_tool_end(&Told::of(call), done.result.status);
+        self.activity().announce_tool_end(&ToolCallEvent::of(call), done.result.status);
         if done.result.error_code.as_deref() == Some(NEEDS_APPROVAL) {
             // The run may be parked, which aborts the calls in progress.
             batch.finish(self).await?;
@@ -215,7 +215,7 @@ impl Thread {
         &'a self,
         batch: &mut Batch<'a>,
         definitions: &'a Definitions<'a>,
-        reply: &Shared,
+        reply: &SharedRow,
         call: &Call,
     ) -> Result<bool> {
         let prompt = definitions.prompt;
@@ -236,11 +236,11 @@ impl Thread {
         }
         let now = self.host.now_us();
         self.transition(|state, sql| {
-            state.must_live()?;
-            let first = members.iter().filter(|member| member.entered == Entered::First).count();
+            state.ensure_not_terminated()?;
+            let first = members.iter().filter(|member| member.entered == EntryMode::First).count();
             Budgets::count_calls(state, first);
             for Member { call, tool, entered, .. } in &members {
-                if *entered == Entered::Again {
+                if *entered == EntryMode::Again {
                     receipts::restart(sql, call.seq)?;
                     continue;
                 }
@@ -261,7 +261,7 @@ impl Thread {
         &'a self,
         definitions: &'a Definitions<'a>,
         scope: &Scope,
-        reply: &Shared,
+        reply: &SharedRow,
         index: usize,
     ) -> Result<Option<Member<'a>>> {
         let Some(call) = Call::of(reply, index) else { return Ok(None) };
@@ -285,10 +285,11 @@ impl Thread {
         }
         let asked = asked_call(tool, &call, &args);
         let (asks, earlier) = self.read(|state, sql| {
-            let asks = self.waits().question(state, sql, definitions, tool, asked, Approved::No)?.is_some();
+            let asks =
+                self.waits().question(state, sql, definitions, tool, asked, PriorApproval::No)?.is_some();
             let earlier = match scope.entered {
-                Entered::First => None,
-                Entered::Again => receipts::find(sql, call.seq)?,
+                EntryMode::First => None,
+                EntryMode::Again => receipts::find(sql, call.seq)?,
             };
             let asked = match &earlier {
                 Some(earlier) if state.meta.wait_next > 1 => waits::of_receipt(sql, earlier.id)?.is_some(),
@@ -304,7 +305,7 @@ impl Thread {
         if asks || !open {
             return Ok(None);
         }
-        let entered = if again { Entered::Again } else { Entered::First };
+        let entered = if again { EntryMode::Again } else { EntryMode::First };
         Ok(Some(Member { call, tool, entry, args, entered }))
     }
 
@@ -315,7 +316,7 @@ impl Thread {
         scope: &Scope,
         reply: i64,
         member: Member<'a>,
-    ) -> Begun<'a> {
+    ) -> StartedCall<'a> {
         let Member { call, tool, entry, args, entered } = member;
         let inside = scope.within(format!("r{reply}.{}", call.index), call.seq, entered);
         // An MCP server that wants to ask a person is called once more, alone.
@@ -327,14 +328,14 @@ impl Thread {
             let work = Work::Tool(tool);
             let name = &call.call.name;
             let asked =
-                AskedWork { definitions, entry, work, call_id: &call.call.id, args: given, approved: false };
+                CallWork { definitions, entry, work, call_id: &call.call.id, args: given, approved: false };
             let work = Box::pin(self.work_of(&inside, asked));
-            let result = self.activity().with_heartbeats(AtWork { name, scope: &scope }, work).await??;
+            let result = self.activity().with_heartbeats(RunningTool { name, scope: &scope }, work).await??;
             let result = fitting(name, result);
             let open_inner_calls = inside.may_have_invoked().then(|| inside.origin.clone());
             Ok(CallOutcome { open_inner_calls, ..CallOutcome::ran(result) })
         };
-        Begun { seq, tool, args, running: Some(Box::pin(running)), ended: None }
+        StartedCall { seq, tool, args, running: Some(Box::pin(running)), ended: None }
     }
 }
 

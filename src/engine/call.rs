@@ -15,7 +15,7 @@ use crate::models::ChatMessage;
 use crate::request::fields::bounded;
 use crate::sdk::messages::NewAttachment;
 use crate::sdk::scope::Origin;
-use crate::store::messages::{Row, Shared};
+use crate::store::messages::{Row, SharedRow};
 use crate::store::opening::Opening;
 use crate::store::receipts;
 use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptData, ReceiptState};
@@ -87,7 +87,7 @@ impl<'a> Work<'a> {
 
 /// Whether a call has a receipt already.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Begun {
+pub(crate) enum ReceiptStatus {
     /// No receipt: the call was refused, or done at once.
     Never { kind: Kind, opening: Option<Opening> },
     /// The receipt says that it started.
@@ -100,7 +100,7 @@ pub(crate) enum Begun {
 #[derive(Clone)]
 pub(crate) struct CallOutcome {
     pub(crate) result: ToolResult,
-    pub(crate) begun: Begun,
+    pub(crate) begun: ReceiptStatus,
     pub(crate) state: ReceiptState,
     /// The origin of this call, if its inner calls may not have ended.
     pub(crate) open_inner_calls: Option<Origin>,
@@ -112,7 +112,7 @@ impl CallOutcome {
     /// A call that waited and whose result came from outside.
     pub(crate) fn answered(result: ToolResult) -> CallOutcome {
         let state = ReceiptState::ended(result.status);
-        CallOutcome { result, begun: Begun::Waited, state, open_inner_calls: None, approval: None }
+        CallOutcome { result, begun: ReceiptStatus::Waited, state, open_inner_calls: None, approval: None }
     }
 
     pub(crate) fn refused(text: String) -> CallOutcome {
@@ -120,7 +120,7 @@ impl CallOutcome {
     }
 
     pub(crate) fn refused_with(result: ToolResult) -> CallOutcome {
-        let begun = Begun::Never { kind: Kind::Refused, opening: None };
+        let begun = ReceiptStatus::Never { kind: Kind::Refused, opening: None };
         CallOutcome { result, begun, state: ReceiptState::Failed, open_inner_calls: None, approval: None }
     }
 
@@ -129,7 +129,7 @@ impl CallOutcome {
         let opening = (!opening.is_empty()).then_some(opening);
         CallOutcome {
             result: ToolResult::success(handoff::told(agent)),
-            begun: Begun::Never { kind: Kind::Handoff, opening },
+            begun: ReceiptStatus::Never { kind: Kind::Handoff, opening },
             state: ReceiptState::Succeeded,
             open_inner_calls: None,
             approval: None,
@@ -137,7 +137,7 @@ impl CallOutcome {
     }
 
     pub(crate) fn hands_off(&self) -> bool {
-        matches!(self.begun, Begun::Never { kind: Kind::Handoff, .. })
+        matches!(self.begun, ReceiptStatus::Never { kind: Kind::Handoff, .. })
             && self.state == ReceiptState::Succeeded
     }
 
@@ -145,7 +145,7 @@ impl CallOutcome {
     pub(crate) fn unknown(name: &str, origin: &Origin) -> CallOutcome {
         CallOutcome {
             result: ToolResult::error(interrupted(name)),
-            begun: Begun::Started,
+            begun: ReceiptStatus::Started,
             state: ReceiptState::Indeterminate,
             open_inner_calls: Some(origin.clone()),
             approval: None,
@@ -154,12 +154,12 @@ impl CallOutcome {
 
     /// Whether it ran and returned an error.
     pub(crate) fn ran_and_failed(&self) -> bool {
-        self.begun == Begun::Started && self.result.status == ToolStatus::Error
+        self.begun == ReceiptStatus::Started && self.result.status == ToolStatus::Error
     }
 
     pub(crate) fn ran(result: ToolResult) -> CallOutcome {
         let state = ReceiptState::ended(result.status);
-        CallOutcome { state, result, begun: Begun::Started, open_inner_calls: None, approval: None }
+        CallOutcome { state, result, begun: ReceiptStatus::Started, open_inner_calls: None, approval: None }
     }
 
     /// The files of its result. A file that cannot be accepted turns the result into an error.
@@ -189,7 +189,7 @@ impl CallOutcome {
         &self,
         sql: &dyn Sql,
         state: ReceiptState,
-        reply: &Shared,
+        reply: &SharedRow,
         call: &Call,
         error: Option<&str>,
         now: i64,
@@ -198,10 +198,10 @@ impl CallOutcome {
             abandon_inner(sql, origin, call.seq, reply.seq, now)?;
         }
         match &self.begun {
-            Begun::Started | Begun::Waited => {
+            ReceiptStatus::Started | ReceiptStatus::Waited => {
                 receipts::close(sql, call.seq, state, error, now, self.result.scrubbed)
             }
-            Begun::Never { kind, opening } => {
+            ReceiptStatus::Never { kind, opening } => {
                 let ToolCall { id, name, .. } = &call.call;
                 let scrubbed = self.result.scrubbed;
                 let data = ReceiptData { opening: opening.clone(), scrubbed, ..ReceiptData::default() };
@@ -309,7 +309,7 @@ pub(crate) fn told(result: &ToolResult) -> Option<String> {
 /// The files of a result; an error result if one of them cannot be accepted.
 #[expect(clippy::result_large_err, reason = "an error result is made once in a call, and read by a model")]
 pub(crate) fn files_of(name: &str, result: &mut ToolResult) -> Result<Vec<NewAttachment>, ToolResult> {
-    crate::sdk::given::listed(result.take_files()).map_err(|error| no_files(name, &error))
+    crate::sdk::attachment_input::listed(result.take_files()).map_err(|error| no_files(name, &error))
 }
 
 /// The error result for files that cannot be stored. The tool itself has run.

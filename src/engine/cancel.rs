@@ -14,11 +14,11 @@ use crate::store::jobs::{Job, Kind};
 use crate::store::runs::Run;
 use crate::store::state::State;
 use crate::store::{jobs, logs};
-use crate::work::timeout::Watch;
+use crate::work::timeout::Deadline;
 
 /// The data of a cancel job.
 #[derive(Serialize, Deserialize)]
-struct Answer {
+struct CancelData {
     run: i64,
     model: String,
 }
@@ -26,13 +26,19 @@ struct Answer {
 impl Thread {
     /// Schedules the cancellation of the provider's open responses, for a run that ends in the middle of its
     /// step.
-    pub(crate) fn owe_cancels(&self, state: &mut State, sql: &dyn Sql, run: &Run, now: i64) -> Result<()> {
+    pub(crate) fn schedule_cancels(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        run: &Run,
+        now: i64,
+    ) -> Result<()> {
         // Skip the read if no model uses background responses.
         if !self.catalog.models.values().any(background::is_used_by) {
             return Ok(());
         }
         for (id, model) in logs::all_in_background(sql, run.block)? {
-            let data = serde_json::to_string(&Answer { run: run.id, model }).map_err(Error::internal)?;
+            let data = serde_json::to_string(&CancelData { run: run.id, model }).map_err(Error::internal)?;
             if jobs::add(state, sql, Kind::Cancel, &id, now, &data)? {
                 self.arm_at(state, sql, now, now)?;
             }
@@ -44,7 +50,7 @@ impl Thread {
     pub(crate) async fn cancel_answer(&self, job: &Job) -> Result<JobEnd> {
         let done = || JobEnd::Done(Box::new(|_, _| Ok(None)));
         let failed = |error: String, after_us| JobEnd::Failed { error, after_us, data: job.data.clone() };
-        let answer: Answer = crate::json::from_str(&job.data).map_err(Error::internal)?;
+        let answer: CancelData = crate::json::from_str(&job.data).map_err(Error::internal)?;
         let Some(model) = self.catalog.models.get(&answer.model) else {
             self.variables().log(&format!(
                 "an answer was not cancelled: there is no model \"{}\" any more",
@@ -63,7 +69,7 @@ impl Thread {
             &job.subject,
         );
         let host = &*self.host;
-        Ok(match Watch::for_ms(host, limits::CANCEL_MS).within(host.fetch(request)).await {
+        Ok(match Deadline::for_ms(host, limits::CANCEL_MS).within(host.fetch(request)).await {
             None => failed(format!("{} did not answer within {} s", model.name, limits::CANCEL_MS / 1000), 0),
             Some(Err(error)) => failed(format!("{} could not be reached: {error}", model.name), 0),
             Some(Ok(response)) => match response.status {

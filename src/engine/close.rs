@@ -8,9 +8,9 @@ use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::store::messages as rows;
-use crate::store::messages::{Row, Shared};
+use crate::store::messages::{Row, SharedRow};
 use crate::store::runs::end::Reason;
-use crate::store::runs::ledger::Finishing;
+use crate::store::runs::ledger::FinalStep;
 use crate::store::runs::session_result::SessionResult;
 use crate::store::runs::{Phase, Run};
 
@@ -19,7 +19,7 @@ impl Thread {
     pub(crate) fn evaluate(
         &self,
         definitions: &Definitions<'_>,
-        reply: &Shared,
+        reply: &SharedRow,
     ) -> Result<Option<(Reason, Option<String>)>> {
         let (ended, turn_over) = self.read_mut(|state, sql| {
             let history = turn_rows(state, sql)?;
@@ -94,7 +94,7 @@ impl Thread {
 /// The end of a run after its last step: a run that is finishing its budget ends whatever the verdict is.
 fn finished(run: &Run, ended: Option<(Reason, Option<String>)>) -> Option<(Reason, Option<String>)> {
     match &run.ledger {
-        Some(ledger) if ledger.finishing != Finishing::No => Some((Reason::BudgetFinished, None)),
+        Some(ledger) if ledger.finishing != FinalStep::No => Some((Reason::BudgetFinished, None)),
         _ => ended,
     }
 }
@@ -104,7 +104,7 @@ fn finished(run: &Run, ended: Option<(Reason, Option<String>)>) -> Option<(Reaso
 fn session_result(
     definitions: &Definitions<'_>,
     reply: &Row,
-    history: &[Shared],
+    history: &[SharedRow],
     reason: Reason,
     index: usize,
     sql: &dyn Sql,
@@ -113,7 +113,7 @@ fn session_result(
     let tool = if reason == Reason::SessionFail { &side.session_fail } else { &side.session_stop };
     let call = reply.calls.get(index);
     // The result of a tool queued by code lies beyond the reply's block.
-    let told = |row: &&Shared| {
+    let told = |row: &&SharedRow| {
         row.seq > reply.seq
             && row.tool_call_id.is_some()
             && row.tool_call_id == call.map(|call| call.id.clone())

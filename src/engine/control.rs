@@ -3,11 +3,11 @@
 
 use crate::definitions::AgentKind;
 use crate::definitions::message::{Role, ToolResult, ToolStatus};
-use crate::engine::answered::is_being_made;
+use crate::engine::answer_end::is_being_made;
 use crate::engine::call::{interrupted, told};
 use crate::engine::ephemeral::Verdict;
 use crate::engine::features::Control;
-use crate::engine::flow::Finished;
+use crate::engine::flow::FinishedRun;
 use crate::engine::hooks::result::CHANGING;
 use crate::engine::outbox::Targets;
 use crate::engine::subagents::delete::{BY_PARENT, ParentNotice};
@@ -19,10 +19,10 @@ use crate::json;
 use crate::request::directory_call::DirectoryCall;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest, directory_call as call, thread_id};
-use crate::sdk::scope::Entered;
-use crate::store::lives::Past;
-use crate::store::log::{Event, Unfinished};
-use crate::store::messages::{Row, Shared};
+use crate::sdk::scope::EntryMode;
+use crate::store::generations::PreviousThread;
+use crate::store::log::{Event, UnfinishedReason};
+use crate::store::messages::{Row, SharedRow};
 use crate::store::meta::Meta;
 use crate::store::receipts::{Kind, Receipt, ReceiptState};
 use crate::store::runs::end::{Outcome, Reason};
@@ -50,7 +50,7 @@ impl Control<'_> {
             return Ok(Reply::json(200, &json!({ "status": "stopped", "message": message })));
         }
         let halted = self.transition(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             state.meta.stopped = true;
             state.meta.update(sql)?;
             Event::stop(state.active()).insert(sql, now)?;
@@ -84,10 +84,10 @@ impl Control<'_> {
         let now = self.host.now_us();
         let halted = self.transition(|state, sql| {
             if state.meta.terminated_us.is_some() {
-                return Ok(Halted::default());
+                return Ok(HaltedRun::default());
             }
             self.descendants().end_for_good(state, sql, now)?;
-            self.subagents().tell_parent(state, sql, EnvelopeBody::Terminated)?;
+            self.subagents().send_to_parent(state, sql, EnvelopeBody::Terminated)?;
             self.halt(state, sql, Reason::Terminated, now)
         })?;
         self.effects().abort_effects();
@@ -96,7 +96,13 @@ impl Control<'_> {
 
     /// The part of a stop inside a transition: ends the run, and gives a running call the result "outcome
     /// unknown".
-    pub(crate) fn halt(&self, state: &mut State, sql: &dyn Sql, reason: Reason, now: i64) -> Result<Halted> {
+    pub(crate) fn halt(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        reason: Reason,
+        now: i64,
+    ) -> Result<HaltedRun> {
         self.halt_saying(state, sql, reason, None, now)
     }
 
@@ -108,21 +114,21 @@ impl Control<'_> {
         reason: Reason,
         message: Option<String>,
         now: i64,
-    ) -> Result<Halted> {
+    ) -> Result<HaltedRun> {
         let Some(run) = state.active().cloned() else {
             // Waits for subagents' requests belong to no run.
-            return Ok(Halted { waits: self.waits().cancel_waits(state, sql)?, ..Halted::default() });
+            return Ok(HaltedRun { waits: self.waits().cancel_waits(state, sql)?, ..HaltedRun::default() });
         };
         // A run that waits for its next attempt has none in progress.
         if run.phase == Phase::Model && run.resume_us.is_none() {
-            self.log_unfinished(state, sql, run.stream, Unfinished::Cancelled, now)?;
+            self.log_unfinished(state, sql, run.stream, UnfinishedReason::Cancelled, now)?;
             self.ephemeral.spending.cut_off();
             state.usage = None;
         }
-        self.owe_cancels(state, sql, &run, now)?;
+        self.schedule_cancels(state, sql, &run, now)?;
         let results = self.close_calls(state, sql, &run, reason, now)?;
         let finished = self.finish(state, sql, reason, message)?;
-        Ok(Halted { finished: Some(finished), results, waits: Vec::new() })
+        Ok(HaltedRun { finished: Some(finished), results, waits: Vec::new() })
     }
 
     /// Stores results for the open calls of a run that ends in the middle of its step: kept ones, or else
@@ -134,7 +140,7 @@ impl Control<'_> {
         run: &Run,
         reason: Reason,
         now: i64,
-    ) -> Result<Vec<Shared>> {
+    ) -> Result<Vec<SharedRow>> {
         let mut results = Vec::new();
         if run.phase != Phase::Tools && !run.phase.is_parked() && state.queued_tools.is_empty() {
             return Ok(results);
@@ -143,7 +149,7 @@ impl Control<'_> {
         let unhooked = self.stores_as_is(&state.meta.agent, run.side);
         for receipt in receipts::abandon_run(sql, run.block, now)? {
             let waited = receipt.has_only_waited();
-            self.mcp().owe_task_cancel(state, sql, &receipt, now)?;
+            self.mcp().schedule_task_cancel(state, sql, &receipt, now)?;
             let early = unhooked && ended_early(&receipt);
             if let Some(result) = receipt.result.as_ref().filter(|_| early) {
                 let error =
@@ -153,7 +159,7 @@ impl Control<'_> {
             }
             let Receipt { id: seq, reply, call_id, name, kind, result, .. } = receipt;
             if kind == Kind::Prompt {
-                let why = if stopped { Unfinished::Cancelled } else { Unfinished::Lost };
+                let why = if stopped { UnfinishedReason::Cancelled } else { UnfinishedReason::Lost };
                 self.subprompts().log_cut_off(state, sql, seq, &name, why, now)?;
             }
             if reply <= 0 {
@@ -185,15 +191,15 @@ impl Control<'_> {
     }
 
     /// Runs after the commit of a stop. Settles the clients that wait for queued messages.
-    pub(crate) fn halted(&self, halted: Halted) -> Result<()> {
+    pub(crate) fn halted(&self, halted: HaltedRun) -> Result<()> {
         self.cut_off(halted)?;
-        self.tell_held(None)?;
+        self.send_held(None)?;
         self.settle(|waiter| waiter.run.is_none().then_some(Verdict::Stopped));
         Ok(())
     }
 
     /// Runs after the commit that ended a run from outside.
-    pub(crate) fn cut_off(&self, halted: Halted) -> Result<()> {
+    pub(crate) fn cut_off(&self, halted: HaltedRun) -> Result<()> {
         self.abort_flow();
         self.waits().announce_waits(&halted.waits)?;
         for row in &halted.results {
@@ -222,7 +228,7 @@ impl Control<'_> {
         }
         let now = self.host.now_us();
         let (run, started) = self.transition(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             if state.meta.stopped {
                 state.meta.stopped = false;
                 state.meta.update(sql)?;
@@ -241,7 +247,7 @@ impl Control<'_> {
             Ok((run, true))
         })?;
         if started {
-            self.start_flow(Entered::First);
+            self.start_flow(EntryMode::First);
         }
         let message = if started { "The thread goes on." } else { "A run is active already." };
         let body = json!({ "status": "queued", "queueId": run.public_id(), "message": message });
@@ -277,7 +283,7 @@ impl Control<'_> {
         let (id, owner, past) = self.read(|state, _| {
             let Meta { thread_id, owner, life, edits, run_floor, .. } = &state.meta;
             let run = state.run.as_ref().map_or(*run_floor, |run| run.id);
-            Ok((thread_id.clone(), owner.clone(), Past { life: *life, run, edits: *edits }))
+            Ok((thread_id.clone(), owner.clone(), PreviousThread { life: *life, run, edits: *edits }))
         })?;
         let call = DirectoryCall::Delete { id: id.clone(), life: past.life };
         let call = call.to_json()?;
@@ -335,10 +341,10 @@ fn ended_early(receipt: &Receipt) -> bool {
 
 /// A run that was ended from outside.
 #[derive(Default)]
-pub(crate) struct Halted {
-    finished: Option<Finished>,
+pub(crate) struct HaltedRun {
+    finished: Option<FinishedRun>,
     /// Results of calls that were running.
-    results: Vec<Shared>,
+    results: Vec<SharedRow>,
     /// Cancelled waits, if no run was active.
     waits: Vec<Wait>,
 }

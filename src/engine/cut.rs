@@ -11,14 +11,14 @@ use crate::definitions::message::Role;
 use crate::engine::edit::edited;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::features::History;
-use crate::engine::flow::Wishes;
+use crate::engine::flow::RunOptions;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
-use crate::sdk::scope::Entered;
-use crate::store::changed::MessageChange;
+use crate::sdk::scope::EntryMode;
+use crate::store::changes::MessageChange;
 use crate::store::idempotency::Key;
 use crate::store::messages as rows;
 use crate::store::messages::change;
@@ -32,7 +32,7 @@ use crate::trace::Trace;
 const LAST: &str = "last";
 
 /// The result of a cut.
-pub(crate) struct Cut {
+pub(crate) struct CutResult {
     /// The last remaining seq. It need not belong to a message.
     pub(crate) after: i64,
     /// The number of deleted messages.
@@ -52,30 +52,30 @@ impl History<'_> {
                 let run = Run::find(sql, run)?;
                 Ok(Reply::json(
                     202,
-                    &told(state, run.as_ref().map_or(0, |run| run.turn_from), run.as_ref(), None),
+                    &cut_response(state, run.as_ref().map_or(0, |run| run.turn_from), run.as_ref(), None),
                 ))
             });
         }
         let now = self.host.now_us();
         let cut = self.transition(|state, sql| {
             may_be_cut(state)?;
-            let said = said_before(state, sql, id)?;
+            let said = message_to_answer(state, sql, id)?;
             let cut = self.cut_after(state, sql, said.seq)?;
             let run = self.answer_anew(state, sql, &said, request.trace().as_ref(), now)?;
             if let Some(key) = &key {
                 key.insert(sql, run, now)?;
             }
-            Ok(Cut { run: Some(run), ..cut })
+            Ok(CutResult { run: Some(run), ..cut })
         })?;
         self.announce_cut(&cut)?;
         self.read(|state, _| {
             let run = state.run.as_ref().filter(|run| Some(run.id) == cut.run);
-            Ok(Reply::json(202, &told(state, cut.after, run, Some(cut.messages))))
+            Ok(Reply::json(202, &cut_response(state, cut.after, run, Some(cut.messages))))
         })
     }
 
     /// Deletes a message and all later ones, in the transaction that stores their replacement.
-    pub(crate) fn cut_from(&self, state: &mut State, sql: &dyn Sql, id: &str) -> Result<Cut> {
+    pub(crate) fn cut_from(&self, state: &mut State, sql: &dyn Sql, id: &str) -> Result<CutResult> {
         may_be_cut(state)?;
         let seq = message_seq(&state.meta.stem, id)?;
         let row = rows::find(sql, seq)?.ok_or_else(|| {
@@ -86,7 +86,7 @@ impl History<'_> {
     }
 
     /// Deletes everything behind a message, and reloads the state.
-    pub(crate) fn cut_after(&self, state: &mut State, sql: &dyn Sql, seq: i64) -> Result<Cut> {
+    pub(crate) fn cut_after(&self, state: &mut State, sql: &dyn Sql, seq: i64) -> Result<CutResult> {
         let first = seq + 1;
         let mut from = first;
         loop {
@@ -112,7 +112,7 @@ impl History<'_> {
         // Recompute all counts.
         let counted = State::load(sql, |_| Ok(()))?.ok_or_else(no_thread)?;
         *state = State { changed, ..counted };
-        Ok(Cut { after: seq, messages: gone.len(), run: None })
+        Ok(CutResult { after: seq, messages: gone.len(), run: None })
     }
 
     /// Starts a run that answers a message again.
@@ -131,17 +131,17 @@ impl History<'_> {
         let side = if said.role == Role::Assistant { Side::B } else { Side::A };
         let (last, floor, from) = (state.run.as_ref(), state.meta.floor(), (state.next_seq(), now));
         let run = Run::start(last, floor, side, said.seq, Counters::Reset, from);
-        self.begin_run(state, sql, run, Wishes::default(), trace, now)
+        self.begin_run(state, sql, run, RunOptions::default(), trace, now)
     }
 
     /// Runs after the commit of a cut.
-    pub(crate) fn announce_cut(&self, cut: &Cut) -> Result<()> {
+    pub(crate) fn announce_cut(&self, cut: &CutResult) -> Result<()> {
         self.state.borrow_mut().take();
         self.settle(|waiter| (waiter.run.is_none() && waiter.seq > cut.after).then_some(Verdict::Stopped));
         let after = self.read(|state, _| Ok(message_id(&state.meta.stem, cut.after)))?;
         self.announce("messages_cut", json!({ "after": after, "count": cut.messages }));
         if cut.run.is_some() {
-            self.start_flow(Entered::First);
+            self.start_flow(EntryMode::First);
         }
         self.subagents().send_envelopes();
         Ok(())
@@ -150,7 +150,7 @@ impl History<'_> {
 
 /// Refuses to cut a thread that is not at rest.
 pub(crate) fn may_be_cut(state: &State) -> Result<()> {
-    state.must_live()?;
+    state.ensure_not_terminated()?;
     if state.active().is_some() {
         return Err(Error::new(Code::Conflict, "A run is active, or waits for somebody.")
             .hint("Wait for its end, or end it with POST …/stop; then send this again."));
@@ -166,7 +166,7 @@ pub(crate) fn may_be_cut(state: &State) -> Result<()> {
 }
 
 /// The message to answer: the named one if it was sent from outside, or else the last such one before it.
-fn said_before(state: &State, sql: &dyn Sql, id: &str) -> Result<Row> {
+fn message_to_answer(state: &State, sql: &dyn Sql, id: &str) -> Result<Row> {
     let seq = match id {
         LAST => i64::MAX >> 11,
         id => {
@@ -179,7 +179,7 @@ fn said_before(state: &State, sql: &dyn Sql, id: &str) -> Result<Row> {
     })
 }
 
-fn told(state: &State, after: i64, run: Option<&Run>, messages: Option<usize>) -> Value {
+fn cut_response(state: &State, after: i64, run: Option<&Run>, messages: Option<usize>) -> Value {
     json!({
         "status": "queued", "messageId": message_id(&state.meta.stem, after), "run": run.map(Run::public_id),
         "deleted": messages, "state": state.status(),

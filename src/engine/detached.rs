@@ -6,14 +6,14 @@
 //! is none. It is written with the first such receipt, so that detached work without calls costs no write and
 //! no read.
 
-use crate::engine::ephemeral::works::Ended;
+use crate::engine::ephemeral::detached::EndedWork;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::sdk::ThreadState;
-use crate::sdk::scope::{Entered, Scope};
-use crate::store::log::Unfinished;
+use crate::sdk::scope::{EntryMode, Scope};
+use crate::store::log::UnfinishedReason;
 use crate::store::state::State;
 use crate::store::{meta, receipts};
 
@@ -30,7 +30,7 @@ impl Drop for DetachedWork {
         let works = &self.thread.ephemeral.works;
         works.open.set(works.open.get().saturating_sub(1));
         if self.scope.may_have_invoked() {
-            works.ended.borrow_mut().push(Ended::Work(self.scope.work.clone(), self.after));
+            works.ended.borrow_mut().push(EndedWork::Work(self.scope.work.clone(), self.after));
         }
     }
 }
@@ -56,9 +56,9 @@ impl Thread {
     pub(crate) fn begin_detached(&self, state: &ThreadState) -> Result<DetachedWork> {
         let scope = state.calls_api().scope().clone();
         let after = match scope.entered {
-            Entered::First => self.read(|state, _| Ok(state.max_seq))?,
+            EntryMode::First => self.read(|state, _| Ok(state.max_seq))?,
             // It may repeat calls of an earlier attempt.
-            Entered::Again => 0,
+            EntryMode::Again => 0,
         };
         let works = &self.ephemeral.works;
         works.open.set(works.open.get() + 1);
@@ -82,7 +82,7 @@ impl Thread {
         let Some(mut state) = place.take() else { return Ok(()) };
         drop(place);
         if !works.looked.replace(true) && state.meta.detached > 0 {
-            works.ended.borrow_mut().push(Ended::Lost(state.max_seq));
+            works.ended.borrow_mut().push(EndedWork::Lost(state.max_seq));
         }
         let ended = works.ended.borrow().clone();
         if ended.is_empty() || state.meta.detached == 0 {
@@ -96,7 +96,7 @@ impl Thread {
                 self.close_calls_of(&mut state, sql, work, now)?;
             }
             let idle = works.open.get() == 0;
-            let lost = ended.iter().any(|work| matches!(work, Ended::Lost(_)));
+            let lost = ended.iter().any(|work| matches!(work, EndedWork::Lost(_)));
             let far = state.max_seq - state.meta.detached > limits::DETACHED_SPAN;
             if state.meta.detached > 0 && idle && (lost || far) {
                 state.mark_detached(sql, 0)?;
@@ -112,17 +112,17 @@ impl Thread {
 impl Thread {
     /// Closes the receipts that work has left open. A prompt among the calls may have sent a request to its
     /// model.
-    fn close_calls_of(&self, state: &mut State, sql: &dyn Sql, ended: &Ended, now: i64) -> Result<()> {
+    fn close_calls_of(&self, state: &mut State, sql: &dyn Sql, ended: &EndedWork, now: i64) -> Result<()> {
         let mark = state.meta.detached;
         let (prompts, why) = match ended {
-            Ended::Lost(last) => (receipts::abandon_lost(sql, mark, *last, now)?, Unfinished::Lost),
-            Ended::Work(work, after) => {
-                (receipts::abandon_work(sql, mark.max(after + 1), work, now)?, Unfinished::Cancelled)
+            EndedWork::Lost(last) => (receipts::abandon_lost(sql, mark, *last, now)?, UnfinishedReason::Lost),
+            EndedWork::Work(work, after) => {
+                (receipts::abandon_work(sql, mark.max(after + 1), work, now)?, UnfinishedReason::Cancelled)
             }
         };
         for (receipt, name) in prompts {
             self.subprompts().log_cut_off(state, sql, receipt, &name, why, now)?;
         }
-        self.budgets().book_cut_off(state, sql)
+        self.budgets().charge_cut_off(state, sql)
     }
 }

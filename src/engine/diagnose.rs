@@ -20,7 +20,7 @@ use crate::store::state::State;
 use crate::work;
 
 /// The diagnostic for an entry that a memory refused.
-fn told(refusal: &Refusal, now: i64) -> Diagnostic {
+fn refusal_diagnostic(refusal: &Refusal, now: i64) -> Diagnostic {
     let Refusal { memory, code, n, text } = refusal;
     let text = match n {
         1 => text.clone(),
@@ -48,7 +48,7 @@ impl Findings {
 impl Diagnosis<'_> {
     /// Checks the requirements of a run that begins. Returns why it ends, if it is strict and lacks
     /// something.
-    pub(crate) fn look_through(&self, definitions: &Definitions<'_>) -> Result<Option<String>> {
+    pub(crate) fn run_diagnostics(&self, definitions: &Definitions<'_>) -> Result<Option<String>> {
         let (begins, strict, env_known) = self.read(|state, _| {
             let run = state.active().filter(|run| run.step == 0 && run.phase == Phase::Start);
             let strict = run.is_some_and(|run| self.is_strict(definitions, run, None));
@@ -58,15 +58,15 @@ impl Diagnosis<'_> {
             return Ok(None);
         }
         let mut findings = Findings { now: self.host.now_us(), found: Vec::new() };
-        self.look_at_models(definitions, &mut findings);
-        self.look_at_prices(definitions, &mut findings)?;
-        self.look_at_memories(definitions, &mut findings);
+        self.check_models(definitions, &mut findings);
+        self.check_model_prices(definitions, &mut findings)?;
+        self.check_memories(definitions, &mut findings);
         // Values that are not loaded yet are loaded for strict runs only.
         self.look_at_tools(definitions, strict || env_known, &mut findings);
-        self.look_at_hooks(definitions, strict || env_known, &mut findings);
+        self.check_hooks(definitions, strict || env_known, &mut findings);
         // Other runs note missing skills at the model request, with a row of the log.
         if strict {
-            self.look_at_skills(definitions, &mut findings)?;
+            self.check_skills(definitions, &mut findings)?;
         }
         let Findings { found, .. } = findings;
         let known = self.read(|state, _| Ok(state.active().map_or(0, |run| run.diagnostics.len())))?;
@@ -125,7 +125,7 @@ impl Diagnosis<'_> {
             ));
         }
         for refusal in self.memories().take_refusals(state, sql)? {
-            run.diagnostics.add(told(&refusal, self.host.now_us()));
+            run.diagnostics.add(refusal_diagnostic(&refusal, self.host.now_us()));
         }
         if let Some(entry) = self.summarizer().paused_summaries(state, sql)? {
             run.diagnostics.add(entry);
@@ -156,16 +156,16 @@ impl Diagnosis<'_> {
         ))
     }
 
-    fn look_at_models(&self, definitions: &Definitions<'_>, findings: &mut Findings) {
+    fn check_models(&self, definitions: &Definitions<'_>, findings: &mut Findings) {
         let used = definitions.chain.first();
         for model in self.catalog.model_chain(&definitions.prompt.model) {
-            self.look_at_model(model, used.map(|model| model.name.as_str()), findings);
+            self.check_model(model, used.map(|model| model.name.as_str()), findings);
         }
     }
 
     /// Notes models without a price, if the cost of the run is limited by its own budget or by an allocated
     /// one.
-    fn look_at_prices(&self, definitions: &Definitions<'_>, findings: &mut Findings) -> Result<()> {
+    fn check_model_prices(&self, definitions: &Definitions<'_>, findings: &mut Findings) -> Result<()> {
         let limited = |ledger: &Ledger| {
             let scopes = [BudgetScope::Run, BudgetScope::Thread, BudgetScope::Parent];
             scopes.into_iter().any(|scope| ledger.cap(scope, Unit::Cost).is_some())
@@ -186,7 +186,7 @@ impl Diagnosis<'_> {
     }
 
     /// Notes memories that cannot be searched by meaning.
-    fn look_at_memories(&self, definitions: &Definitions<'_>, findings: &mut Findings) {
+    fn check_memories(&self, definitions: &Definitions<'_>, findings: &mut Findings) {
         for entry in &definitions.prompt.memory {
             let memory = self.catalog.memories.get(&entry.name);
             let name = memory.and_then(|memory| memory.embedding.as_deref());
@@ -202,7 +202,7 @@ impl Diagnosis<'_> {
     }
 
     /// Notes skills that the model does not receive, or that do not exist.
-    fn look_at_skills(&self, definitions: &Definitions<'_>, findings: &mut Findings) -> Result<()> {
+    fn check_skills(&self, definitions: &Definitions<'_>, findings: &mut Findings) -> Result<()> {
         let Some(model) = definitions.chain.first() else { return Ok(()) };
         for (code, skill, message) in self.skills().lacking_skills(definitions, model)? {
             findings.add(Kind::Contract, code, ("about", &skill), message);
@@ -210,7 +210,7 @@ impl Diagnosis<'_> {
         Ok(())
     }
 
-    fn look_at_model(&self, model: &Model, used: Option<&str>, findings: &mut Findings) {
+    fn check_model(&self, model: &Model, used: Option<&str>, findings: &mut Findings) {
         let Some(lack) = crate::models::lacks(model, &|name: &str| self.variables().deployment(name)) else {
             return;
         };
@@ -230,27 +230,27 @@ impl Diagnosis<'_> {
         for entry in &definitions.prompt.tools {
             match self.catalog.callable(&entry.name) {
                 None if is_tool(&entry.name) => {}
-                None if entry.mcp().is_some() => self.look_at_list(entry, findings),
+                None if entry.mcp().is_some() => self.check_tool_list(entry, findings),
                 None => {
                     let text = format!("\"{}\" is listed, and is not among the definitions.", entry.name);
                     findings.lacks("tool.missing", ("tool", &entry.name), text);
                 }
                 Some(Callable::Tool(tool)) => {
-                    self.look_at_tool(definitions, entry, tool, values, findings);
+                    self.check_tool(definitions, entry, tool, values, findings);
                 }
                 Some(Callable::Prompt(prompt)) => {
                     let chain = self.usable_chain(&prompt.model);
                     if let Some(model) = chain.first() {
-                        self.look_at_model(model, None, findings);
+                        self.check_model(model, None, findings);
                     }
                 }
                 Some(Callable::Agent(..) | Callable::Subagent(..)) => {}
             }
         }
-        self.look_at_stop_tool(definitions, findings);
+        self.check_stop_tool(definitions, findings);
     }
 
-    fn look_at_tool(
+    fn check_tool(
         &self,
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
@@ -269,7 +269,7 @@ impl Diagnosis<'_> {
             Implementation::Code(_) if !self.sandbox.is_bound() => {
                 findings.lacks("binding.missing", ("binding", "ISOLATE"), unbound(&tool.name));
             }
-            Implementation::Mcp(of) => self.look_at_server(of, findings),
+            Implementation::Mcp(of) => self.check_server(of, findings),
             _ => {}
         }
         if values
@@ -281,7 +281,7 @@ impl Diagnosis<'_> {
     }
 
     /// Notes a server that did not list its tools.
-    fn look_at_list(&self, entry: &ToolEntry, findings: &mut Findings) {
+    fn check_tool_list(&self, entry: &ToolEntry, findings: &mut Findings) {
         let Some(server) = entry.mcp() else { return };
         let why = self.mcp().why_no_list(server).unwrap_or_else(|| "nobody has asked it".to_owned());
         let text = format!("The tools of the MCP server \"{server}\" are not known: {why}");
@@ -289,7 +289,7 @@ impl Diagnosis<'_> {
     }
 
     /// Notes a server that this deployment must not reach. A URL with variables is known only at the request.
-    fn look_at_server(&self, of: &McpTool, findings: &mut Findings) {
+    fn check_server(&self, of: &McpTool, findings: &mut Findings) {
         let found = self.catalog.mcp.get(&of.server).filter(|server| !server.url.contains("{{"));
         let Some(server) = found else { return };
         if let Err(text) = work::mcp::url(server, &*self.host, &|_| None, &|_| None) {
@@ -298,7 +298,7 @@ impl Diagnosis<'_> {
     }
 
     /// Notes a stop tool that is switched off, which never ends the turn.
-    fn look_at_stop_tool(&self, definitions: &Definitions<'_>, findings: &mut Findings) {
+    fn check_stop_tool(&self, definitions: &Definitions<'_>, findings: &mut Findings) {
         let Some(name) = &definitions.side.stop_tool else { return };
         let Some(entry) = definitions.prompt.tool(name).filter(|entry| entry.optional.is_some()) else {
             return;
@@ -309,9 +309,9 @@ impl Diagnosis<'_> {
         }
     }
 
-    fn look_at_hooks(&self, definitions: &Definitions<'_>, values: bool, findings: &mut Findings) {
+    fn check_hooks(&self, definitions: &Definitions<'_>, values: bool, findings: &mut Findings) {
         for hook in self.catalog.hooks_of(definitions.agent, definitions.prompt) {
-            self.look_at_hook(definitions, hook, values, findings);
+            self.check_hook(definitions, hook, values, findings);
         }
         if definitions.prompt.hooks.is_empty() {
             return;
@@ -328,13 +328,7 @@ impl Diagnosis<'_> {
         }
     }
 
-    fn look_at_hook(
-        &self,
-        definitions: &Definitions<'_>,
-        hook: &Hook,
-        values: bool,
-        findings: &mut Findings,
-    ) {
+    fn check_hook(&self, definitions: &Definitions<'_>, hook: &Hook, values: bool, findings: &mut Findings) {
         match &hook.run {
             Implementation::Native(native) if !self.natives.has_hook(native) => {
                 let text = format!(

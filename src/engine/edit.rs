@@ -1,21 +1,21 @@
 //! Changes to stored data: the thread's tags and properties, messages, deletion of messages (spec §14.4).
 
-use crate::engine::cut::{Cut, may_be_cut};
+use crate::engine::cut::{CutResult, may_be_cut};
 use crate::engine::ephemeral::Verdict;
 use crate::engine::features::History;
 use crate::engine::outbox::Targets;
-use crate::env::Shown;
+use crate::env::Redacted;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
 use crate::sdk::messages::MessageUpdate;
-use crate::sdk::scope::Hooked;
-use crate::store::changed::MessageChange;
+use crate::sdk::scope::HookMode;
+use crate::store::changes::MessageChange;
 use crate::store::idempotency::Key;
 use crate::store::messages as rows;
-use crate::store::messages::{Inbound, Row, Shared, message_seq, not_found};
+use crate::store::messages::{Inbound, Row, SharedRow, message_seq, not_found};
 use crate::store::state::State;
 use crate::trace::Trace;
 
@@ -56,7 +56,7 @@ impl History<'_> {
                 None => None,
             };
             if !env.is_empty() {
-                state.must_live()?;
+                state.ensure_not_terminated()?;
                 self.variables().store_env(state, sql, &env)?;
             }
             if let Some(tags) = tags {
@@ -86,9 +86,9 @@ impl History<'_> {
     /// `PATCH …/messages/:id`: changes the text or other fields.
     pub(crate) async fn patch_message(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
         let then = match (request.query.flag("truncate")?, request.query.flag("run")?) {
-            (false, false) => Then::Nothing,
-            (true, false) => Then::Cut,
-            (true, true) => Then::AnswerAnew,
+            (false, false) => HistoryAction::Nothing,
+            (true, false) => HistoryAction::Cut,
+            (true, true) => HistoryAction::AnswerAnew,
             (false, true) => {
                 let text = "`run` answers the changed message anew, in place of what follows it now.";
                 return Err(Error::field("run", text).hint("Send `truncate=true` with it."));
@@ -97,16 +97,16 @@ impl History<'_> {
         let update = MessageUpdate::of(Body::parse(&request.body)?)?;
         // A change that starts no run is idempotent, so it needs no key.
         let key = match then {
-            Then::AnswerAnew => Key::of(request, &format!("messages/{id}?run "))?,
-            Then::Nothing | Then::Cut => None,
+            HistoryAction::AnswerAnew => Key::of(request, &format!("messages/{id}?run "))?,
+            HistoryAction::Nothing | HistoryAction::Cut => None,
         };
         let known = key.as_ref().map(|key| self.read(|_, sql| key.replayed(sql, self.host.now_us())));
         if let Some(run) = known.transpose()?.flatten() {
             let body = json!({ "success": true, "deleted": null, "run": format!("r_{run}") });
             return Ok(Reply::json(202, &body));
         }
-        let next = Next { then, key, trace: request.trace() };
-        let cut = self.change_message(id, Shown::of_person(update), Hooked::Yes, &next).await?;
+        let next = ChangeRequest { then, key, trace: request.trace() };
+        let cut = self.change_message(id, Redacted::of_person(update), HookMode::Yes, &next).await?;
         let Some(cut) = cut else { return Ok(Reply::json(200, &json!({ "success": true }))) };
         let body = json!({ "success": true, "deleted": cut.messages });
         let Some(run) = cut.run else { return Ok(Reply::json(200, &body)) };
@@ -118,10 +118,10 @@ impl History<'_> {
     pub(crate) async fn update_message(
         &self,
         id: &str,
-        update: Shown<MessageUpdate>,
-        hooked: Hooked,
+        update: Redacted<MessageUpdate>,
+        hooked: HookMode,
     ) -> Result<()> {
-        let next = Next { then: Then::Nothing, key: None, trace: None };
+        let next = ChangeRequest { then: HistoryAction::Nothing, key: None, trace: None };
         self.change_message(id, update, hooked, &next).await.map(drop)
     }
 
@@ -129,16 +129,16 @@ impl History<'_> {
     async fn change_message(
         &self,
         id: &str,
-        update: Shown<MessageUpdate>,
-        hooked: Hooked,
-        next: &Next,
-    ) -> Result<Option<Cut>> {
+        update: Redacted<MessageUpdate>,
+        hooked: HookMode,
+        next: &ChangeRequest,
+    ) -> Result<Option<CutResult>> {
         let update = update.inner();
         update.check()?;
         self.read(|state, sql| may_change(state, sql, id, next.then).map(drop))?;
         let definitions = match hooked {
-            Hooked::Yes | Hooked::InStep => self.definitions()?,
-            Hooked::ByHook => None,
+            HookMode::Yes | HookMode::InStep => self.definitions()?,
+            HookMode::ByHook => None,
         };
         let update = match &definitions {
             Some(definitions) => self.hooks().before_update(definitions, id, update, hooked).await?,
@@ -159,7 +159,7 @@ impl History<'_> {
                 state.changed.messages.push((row.seq, MessageChange::Edited));
             }
             let cut = self.cut_then(state, sql, &row, next, now)?;
-            Ok((Shared::new(row), recount, cut))
+            Ok((SharedRow::new(row), recount, cut))
         })?;
         if let Some(cut) = &cut {
             self.announce_cut(cut)?;
@@ -179,21 +179,21 @@ impl History<'_> {
         state: &mut State,
         sql: &dyn Sql,
         row: &Row,
-        next: &Next,
+        next: &ChangeRequest,
         now: i64,
-    ) -> Result<Option<Cut>> {
-        if next.then == Then::Nothing {
+    ) -> Result<Option<CutResult>> {
+        if next.then == HistoryAction::Nothing {
             return Ok(None);
         }
         let cut = self.cut_after(state, sql, row.seq)?;
-        if next.then == Then::Cut {
+        if next.then == HistoryAction::Cut {
             return Ok(Some(cut));
         }
         let run = self.answer_anew(state, sql, row, next.trace.as_ref(), now)?;
         if let Some(key) = &next.key {
             key.insert(sql, run, now)?;
         }
-        Ok(Some(Cut { run: Some(run), ..cut }))
+        Ok(Some(CutResult { run: Some(run), ..cut }))
     }
 
     /// `DELETE …/messages/:id`.
@@ -222,7 +222,7 @@ impl History<'_> {
         })?;
         // Recompute all counts.
         self.state.borrow_mut().take();
-        self.tell_held(Some(seq))?;
+        self.send_held(Some(seq))?;
         self.settle(|waiter| (waiter.run.is_none() && waiter.seq == seq).then_some(Verdict::Stopped));
         Ok(())
     }
@@ -230,7 +230,7 @@ impl History<'_> {
 
 /// The operation after the change of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
+enum HistoryAction {
     Nothing,
     /// Cut out the messages behind it.
     Cut,
@@ -239,21 +239,21 @@ enum Then {
 }
 
 /// The operation after the change, with the key and trace of its request.
-struct Next {
-    then: Then,
+struct ChangeRequest {
+    then: HistoryAction,
     key: Option<Key>,
     trace: Option<Trace>,
 }
 
 /// The message, if it may be changed now and the operation may follow.
-fn may_change(state: &State, sql: &dyn Sql, id: &str, then: Then) -> Result<Row> {
-    if then == Then::Nothing {
+fn may_change(state: &State, sql: &dyn Sql, id: &str, then: HistoryAction) -> Result<Row> {
+    if then == HistoryAction::Nothing {
         return editable(state, sql, id);
     }
     may_be_cut(state)?;
     let row = editable(state, sql, id)?;
     match (row.inbound, then) {
-        (Inbound::Triggers, _) | (Inbound::Stored, Then::Cut) => Ok(row),
+        (Inbound::Triggers, _) | (Inbound::Stored, HistoryAction::Cut) => Ok(row),
         _ => Err(Error::new(Code::Conflict, "Only a message that was sent is changed with what follows it.")
             .hint("POST …/messages/:id/regenerate has a reply written anew.")),
     }

@@ -17,7 +17,7 @@ use crate::engine::progress::progress_frame;
 use crate::engine::stream::{Position, chunk_frame, message_frame, open_waits};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
-use crate::host::{Feed, Filter, Frame, Place, Sql};
+use crate::host::{Feed, Filter, Frame, FramePosition, Sql};
 use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
@@ -34,7 +34,7 @@ use crate::store::waits::{InitialWait, Wait, initial};
 /// The run to follow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FeedOf {
+pub enum FeedTarget {
     /// The run `r_<number>`.
     Run(String),
     /// The run that takes in, or has written, this message: the rows behind the message.
@@ -53,14 +53,14 @@ pub struct FeedStart {
     /// The filter for the listener's later frames.
     pub filter: Filter,
     /// The continuation.
-    pub then: Then,
+    pub then: Continuation,
     /// The run, if it has begun.
     pub run: Option<String>,
 }
 
 /// The continuation of a feed behind its first frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Then {
+pub enum Continuation {
     /// Live events follow.
     Live,
     /// The run is over; the last frame reports it.
@@ -70,7 +70,7 @@ pub enum Then {
 }
 
 /// The data of a run that a feed needs.
-pub(super) struct Followed {
+pub(super) struct RunRange {
     /// `None` while the message is queued.
     run: Option<Run>,
     /// The run's rows lie behind this seq.
@@ -79,7 +79,7 @@ pub(super) struct Followed {
     upto: i64,
 }
 
-impl Followed {
+impl RunRange {
     fn feed(&self) -> Feed {
         Feed { run: self.number(), after: self.after }
     }
@@ -114,11 +114,11 @@ impl Thread {
         &self,
         caller: &Caller,
         filter: &Filter,
-        of: &FeedOf,
+        of: &FeedTarget,
         last_event_id: Option<&str>,
     ) -> Result<FeedStart> {
         self.read(|state, _| caller.may(&Action::Stream, Some(state.meta.thread())))?;
-        self.history().must_be_copied()?;
+        self.history().ensure_copied()?;
         self.wake()?;
         let now = self.host.now_us();
         self.read(|state, sql| {
@@ -137,7 +137,7 @@ impl Thread {
         &self,
         state: &State,
         sql: &dyn Sql,
-        followed: &Followed,
+        followed: &RunRange,
         filter: &Filter,
         known: Option<Position>,
         now: i64,
@@ -173,7 +173,7 @@ impl Thread {
         }
         let filter = *filter;
         if more {
-            return Ok(FeedStart { frames, filter, then: Then::More(at.id(&state.meta.stem)), run });
+            return Ok(FeedStart { frames, filter, then: Continuation::More(at.id(&state.meta.stem)), run });
         }
         if let Some(partial) = running.filter(|partial| at.text.is_none_or(|text| text.seq != partial.seq)) {
             at.text = partial.position();
@@ -181,14 +181,14 @@ impl Thread {
         }
         if followed.is_over() {
             frames.extend(followed.run.as_ref().map(|run| ended(state, sql, run, now)).transpose()?);
-            return Ok(FeedStart { frames, filter, then: Then::Over, run });
+            return Ok(FeedStart { frames, filter, then: Continuation::Over, run });
         }
-        if followed.run.is_none() && takes_nothing_in(state) {
+        if followed.run.is_none() && is_halted(state) {
             frames.push(held(state, Some(followed.after)));
-            return Ok(FeedStart { frames, filter, then: Then::Over, run });
+            return Ok(FeedStart { frames, filter, then: Continuation::Over, run });
         }
         self.waiting(state, sql, followed, &mut frames)?;
-        Ok(FeedStart { frames, filter, then: Then::Live, run })
+        Ok(FeedStart { frames, filter, then: Continuation::Live, run })
     }
 
     /// Adds the waits of the run, and its current activity.
@@ -196,11 +196,11 @@ impl Thread {
         &self,
         state: &State,
         sql: &dyn Sql,
-        followed: &Followed,
+        followed: &RunRange,
         frames: &mut Vec<Frame>,
     ) -> Result<()> {
         let open = open_waits(state, sql)?;
-        let everywhere = Place::At(i64::MAX);
+        let everywhere = FramePosition::At(i64::MAX);
         if followed.run.is_some() {
             frames.extend(
                 self.activity().last_progress(state, &open).map(|line| progress_frame(line, everywhere)),
@@ -214,7 +214,7 @@ impl Thread {
     }
 
     /// Sends followers the frame of a run that is parked.
-    pub(crate) fn tell_parked(&self) -> Result<()> {
+    pub(crate) fn send_parked(&self) -> Result<()> {
         if !self.has_followers() {
             return Ok(());
         }
@@ -229,7 +229,7 @@ impl Thread {
     }
 
     /// Sends the last frame to all feeds of a run that has just ended.
-    pub(crate) fn tell_ended(&self, run: &Run) -> Result<()> {
+    pub(crate) fn send_ended(&self, run: &Run) -> Result<()> {
         if self.has_followers() {
             let now = self.host.now_us();
             let frame = self.read(|state, sql| ended(state, sql, run, now))?;
@@ -239,24 +239,24 @@ impl Thread {
     }
 
     /// Sends the last frame to feeds whose message no run takes in: all queued ones, or one.
-    pub(crate) fn tell_held(&self, seq: Option<i64>) -> Result<()> {
+    pub(crate) fn send_held(&self, seq: Option<i64>) -> Result<()> {
         if self.has_followers() {
             let frame = self.read(|state, _| Ok(held(state, seq)))?;
-            self.host.listeners().broadcast(&Frame { place: Place::Held(seq), ..frame });
+            self.host.listeners().broadcast(&Frame { place: FramePosition::Held(seq), ..frame });
         }
         Ok(())
     }
 }
 
 /// Finds the run to follow.
-pub(super) fn followed(state: &State, sql: &dyn Sql, of: &FeedOf) -> Result<Followed> {
+pub(super) fn followed(state: &State, sql: &dyn Sql, of: &FeedTarget) -> Result<RunRange> {
     let newest = |found: Run| match &state.run {
         // The run in memory is newer than its row.
         Some(run) if run.id == found.id => run.clone(),
         _ => found,
     };
     let (run, after) = match of {
-        FeedOf::Run(id) | FeedOf::Tail(id) => {
+        FeedTarget::Run(id) | FeedTarget::Tail(id) => {
             let missing = || {
                 Error::new(Code::NotFound, format!("This thread has no run “{id}”."))
                     .at("run")
@@ -266,26 +266,26 @@ pub(super) fn followed(state: &State, sql: &dyn Sql, of: &FeedOf) -> Result<Foll
                 id.strip_prefix("r_").and_then(|number| number.parse::<i64>().ok()).ok_or_else(missing)?;
             let run = newest(Run::find(sql, number)?.ok_or_else(missing)?);
             let after = match of {
-                FeedOf::Tail(_) => last_said(state, sql, &run)?,
+                FeedTarget::Tail(_) => last_said(state, sql, &run)?,
                 _ => before(state, sql, &run)?,
             };
             (Some(run), after)
         }
-        FeedOf::Message(id) | FeedOf::From(id) => {
+        FeedTarget::Message(id) | FeedTarget::From(id) => {
             let seq = message_seq(&state.meta.stem, id).map_err(|error| error.at("after"))?;
             let row = rows::find(sql, seq)?.ok_or_else(|| not_found(id).at("after"))?;
             let run = match row.inbound {
                 Inbound::Step => Run::of_written(sql, seq)?,
                 _ => answered_by(state, sql, seq)?.or_else(|| about_to_take(state, &row)),
             };
-            (run.map(newest), if matches!(of, FeedOf::From(_)) { seq - 1 } else { seq })
+            (run.map(newest), if matches!(of, FeedTarget::From(_)) { seq - 1 } else { seq })
         }
     };
     let next = match &run {
         Some(run) if run.end.is_some() => Run::find(sql, run.id + 1)?,
         _ => None,
     };
-    Ok(Followed { run, after, upto: next.map_or(i64::MAX, |next| next.first) })
+    Ok(RunRange { run, after, upto: next.map_or(i64::MAX, |next| next.first) })
 }
 
 /// The run that has taken a message in. If its reply was cut out, the newest run that has answered the
@@ -302,7 +302,7 @@ fn about_to_take(state: &State, row: &Row) -> Option<Run> {
     state.active().filter(|_| row.inbound == Inbound::Triggers && !state.is_queued(row)).cloned()
 }
 
-fn takes_nothing_in(state: &State) -> bool {
+fn is_halted(state: &State) -> bool {
     state.active().is_none() && (state.meta.stopped || state.meta.terminated_us.is_some())
 }
 
@@ -330,7 +330,7 @@ fn last_said(state: &State, sql: &dyn Sql, run: &Run) -> Result<i64> {
 const ALL: i64 = i64::MAX >> 11;
 
 /// The rows of the run behind a seq, as many as one piece holds.
-fn rows_of(sql: &dyn Sql, followed: &Followed, filter: &Filter, from: i64) -> Result<Page<Row>> {
+fn rows_of(sql: &dyn Sql, followed: &RunRange, filter: &Filter, from: i64) -> Result<Page<Row>> {
     let mut page = Page::of_bytes(limits::RESUME_ROWS, limits::PAGE_BYTES);
     if followed.run.is_none() {
         return Ok(page);
@@ -355,7 +355,7 @@ fn rows_of(sql: &dyn Sql, followed: &Followed, filter: &Filter, from: i64) -> Re
 fn pauses_of(
     state: &State,
     sql: &dyn Sql,
-    followed: &Followed,
+    followed: &RunRange,
     filter: &Filter,
     rows: &[Row],
 ) -> Result<SortedMap<i64, Vec<InitialWait>>> {
@@ -366,7 +366,7 @@ fn pauses_of(
 }
 
 /// The first frame. A client that has read a part of this run before starts over.
-fn opening(state: &State, followed: &Followed, at: Position) -> Frame {
+fn opening(state: &State, followed: &RunRange, at: Position) -> Frame {
     let run = followed.run.as_ref();
     let data = json!({
         "type": "run",
@@ -375,7 +375,7 @@ fn opening(state: &State, followed: &Followed, at: Position) -> Frame {
         "state": run.map_or("queued", outcome::status),
         "startedAt": run.map(|run| run.started_us),
     });
-    frame("run", Some(at.id(&state.meta.stem)), data, Place::At(i64::MAX))
+    frame("run", Some(at.id(&state.meta.stem)), data, FramePosition::At(i64::MAX))
 }
 
 /// The frame of a parked run. Clients that wait for the run to take a message in receive it as well.
@@ -395,7 +395,7 @@ fn parked_frame(state: &State, sql: &dyn Sql, run: &Run, open: &[Wait]) -> Resul
         "type": "run_parked", "run": run.public_id(), "pauseKind": outcome::pause_kind(&waits), "waits": waits,
         "subagents": subagents,
     });
-    Ok(frame("run_parked", None, data, Place::At(i64::MAX)))
+    Ok(frame("run_parked", None, data, FramePosition::At(i64::MAX)))
 }
 
 /// The last frame of a run.
@@ -411,7 +411,7 @@ fn ended(state: &State, sql: &dyn Sql, run: &Run, now: i64) -> Result<Frame> {
         "message_id": reply.map(|row| message_id(&state.meta.stem, row.seq)),
         "usage": Usage::of(state, sql, run, now)?,
     });
-    let place = Place::End { run: run.id, block: run.block };
+    let place = FramePosition::End { run: run.id, block: run.block };
     Ok(frame("run_ended", Some(format!("{ENDED}{}", run.public_id())), data, place))
 }
 
@@ -421,12 +421,12 @@ fn held(state: &State, seq: Option<i64>) -> Frame {
         "type": "run_ended", "run": null, "outcome": "stopped", "reason": error.get("code"), "error": error,
         "message_id": null, "usage": null,
     });
-    frame("run_ended", Some(format!("{ENDED}none")), data, Place::Held(seq))
+    frame("run_ended", Some(format!("{ENDED}none")), data, FramePosition::Held(seq))
 }
 
 /// The prefix of the ids of last frames: nothing follows them.
 pub const ENDED: &str = "ended.";
 
-fn frame(kind: &'static str, id: Option<String>, data: Value, place: Place) -> Frame {
+fn frame(kind: &'static str, id: Option<String>, data: Value, place: FramePosition) -> Frame {
     Frame { kind, id, data, silent: false, depth: 0, place }
 }

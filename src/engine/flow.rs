@@ -7,20 +7,20 @@ use futures::future::abortable;
 use crate::definitions::Model;
 use crate::definitions::budget::Budget;
 use crate::engine::accept::verdict_of;
-use crate::engine::budget::Reached;
+use crate::engine::budget::LimitStatus;
 use crate::engine::ephemeral::{Flow, Verdict};
-use crate::engine::handoff::Handed;
+use crate::engine::handoff::Takeover;
 use crate::engine::model_call::broke_off;
 use crate::engine::subagents::create_child::asked_in;
 use crate::engine::thread::{LostFrames, Thread};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::sdk::scope::Entered;
-use crate::store::log::{Event, Unfinished};
+use crate::sdk::scope::EntryMode;
+use crate::store::log::{Event, UnfinishedReason};
 use crate::store::logs;
 use crate::store::messages as rows;
-use crate::store::messages::Shared;
+use crate::store::messages::SharedRow;
 use crate::store::runs::end::{End, Outcome, Reason};
 use crate::store::runs::usage::Usage;
 use crate::store::runs::{Phase, Run, Step};
@@ -96,10 +96,10 @@ impl Thread {
     }
 
     /// Starts the flow of a run that begins or, if it was parked, continues; unless a flow is running.
-    pub(crate) fn start_flow(&self, entered: Entered) {
+    pub(crate) fn start_flow(&self, entered: EntryMode) {
         self.begin_flow(match entered {
-            Entered::First => Entry::Begins,
-            Entered::Again => Entry::GoesOn,
+            EntryMode::First => Entry::Begins,
+            EntryMode::Again => Entry::GoesOn,
         });
     }
 
@@ -149,18 +149,18 @@ impl Thread {
         let mut active = self.enter(entry)? && self.check_definitions()?;
         while active {
             let next = self.step().await?;
-            self.ephemeral.entered.set(Entered::First);
+            self.ephemeral.entered.set(EntryMode::First);
             active = match next {
-                Next::Step if self.may_go_on() => true,
-                Next::Step | Next::Yield => {
+                StepResult::Step if self.may_go_on() => true,
+                StepResult::Step | StepResult::Yield => {
                     self.yield_now()?;
                     false
                 }
                 // Continue with the next run, if messages were queued.
-                Next::Ended => {
+                StepResult::Ended => {
                     let next = self.read(|state, _| Ok(state.active().is_some()))?;
                     if next {
-                        self.outbox().tell_directory_started()?;
+                        self.outbox().report_start()?;
                     }
                     next
                 }
@@ -171,10 +171,10 @@ impl Thread {
 
     /// Counts a recovery before any work, unless the run has just begun or was scheduled.
     fn enter(&self, entry: Entry) -> Result<bool> {
-        self.ephemeral.entered.set(if entry == Entry::Begins { Entered::First } else { Entered::Again });
+        self.ephemeral.entered.set(if entry == Entry::Begins { EntryMode::First } else { EntryMode::Again });
         match entry {
             Entry::Begins => {
-                self.outbox().tell_directory_started()?;
+                self.outbox().report_start()?;
                 Ok(true)
             }
             Entry::GoesOn if self.read(|state, _| Ok(state.active().is_some_and(Run::is_resumed)))? => {
@@ -193,13 +193,13 @@ impl Thread {
             if let Some(stream) = lost.filter(|_| fragile.is_some() && run.resume_us.is_none())
                 && logs::was_shown(sql, run.block, stream)?
             {
-                self.log_unfinished(state, sql, stream, Unfinished::Lost, now)?;
+                self.log_unfinished(state, sql, stream, UnfinishedReason::Lost, now)?;
                 state.usage = None;
                 return Ok(Reentry::BrokeOff);
             }
             let reentry = reenter(run, now);
             if let Some(stream) = lost.filter(|_| reentry != Reentry::Scheduled) {
-                self.log_unfinished(state, sql, stream, Unfinished::Lost, now)?;
+                self.log_unfinished(state, sql, stream, UnfinishedReason::Lost, now)?;
                 state.usage = None;
                 if let Some(ledger) = &mut state.active_mut()?.ledger {
                     ledger.unseen += 1;
@@ -313,17 +313,17 @@ impl Thread {
         sql: &dyn Sql,
         reason: Reason,
         message: Option<String>,
-    ) -> Result<Finished> {
+    ) -> Result<FinishedRun> {
         let now = self.host.now_us();
         let message = message.map(|text| self.variables().shown_within(state, sql, text)).transpose()?;
         let handed = self.outbox().hand_off(state, sql)?;
         state.settle_tools(sql)?;
         self.budgets().close_ledger(state, sql, now)?;
         let mut run = state.active_mut()?.clone();
-        let near = self.budgets().near_limits(&mut run, now);
+        let near = self.budgets().limits_close_to(&mut run, now);
         let answer = match &state.window {
             Some(window) => window.row(run.block).cloned(),
-            None => rows::find(sql, run.block)?.map(Shared::new),
+            None => rows::find(sql, run.block)?.map(SharedRow::new),
         };
         self.ephemeral.context.borrow_mut().clear();
         self.ephemeral.told_failures.borrow_mut().clear();
@@ -350,16 +350,16 @@ impl Thread {
             Outcome::Stopped => self.waits().cancel_waits(state, sql)?,
             _ => self.waits().cancel_waits_of_run(state, sql)?,
         };
-        let outcomes = self.delegates().tell_untaken(state, sql)?;
+        let outcomes = self.delegates().deliver_unclaimed(state, sql)?;
         self.subagents().report(state, sql, &run, answer.as_ref(), now)?;
         self.outbox().post_activity(state, sql, now)?;
-        self.telemetry().owe_spans(state, sql, &run, now)?;
-        self.summarizer().owe_summary(state, sql, now)?;
+        self.telemetry().schedule_spans(state, sql, &run, now)?;
+        self.summarizer().schedule_summary(state, sql, now)?;
         state.changed.run_ended = true;
         if reason.outcome() != Outcome::Stopped {
             self.start_queued(state, sql, now)?;
         }
-        Ok(Finished { run, answer, status, handed, waits, outcomes, near })
+        Ok(FinishedRun { run, answer, status, handed, waits, outcomes, near })
     }
 
     /// Starts a run for the queue, if it holds anything.
@@ -382,7 +382,7 @@ impl Thread {
         trace: Option<&Trace>,
         now: i64,
     ) -> Result<i64> {
-        self.start_with(state, sql, Wishes::default(), trace, now)
+        self.start_with(state, sql, RunOptions::default(), trace, now)
     }
 
     /// Starts a run for a message with run options.
@@ -390,7 +390,7 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        wishes: Wishes,
+        wishes: RunOptions,
         trace: Option<&Trace>,
         now: i64,
     ) -> Result<i64> {
@@ -404,7 +404,7 @@ impl Thread {
         state: &mut State,
         sql: &dyn Sql,
         run: Run,
-        wishes: Wishes,
+        wishes: RunOptions,
         trace: Option<&Trace>,
         now: i64,
     ) -> Result<i64> {
@@ -425,8 +425,8 @@ impl Thread {
     }
 
     /// Notifies streams and waiting clients of the end of a run.
-    pub(crate) fn announce_end(&self, finished: Finished) -> Result<()> {
-        let Finished { run, answer, status, handed, waits, outcomes, near } = finished;
+    pub(crate) fn announce_end(&self, finished: FinishedRun) -> Result<()> {
+        let FinishedRun { run, answer, status, handed, waits, outcomes, near } = finished;
         self.budgets().announce_budget("warning", &near);
         self.waits().announce_waits(&waits)?;
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
@@ -440,7 +440,7 @@ impl Thread {
             self.broadcast_message(row)?;
         }
         self.broadcast_stopped(&run);
-        self.tell_ended(&run)?;
+        self.send_ended(&run)?;
         // A run that opened no step has still taken in the messages with which it failed.
         for waiter in self.ephemeral.waiters.borrow_mut().iter_mut().filter(|waiter| waiter.seq < run.block) {
             waiter.run = waiter.run.or(Some(run.id));
@@ -448,7 +448,7 @@ impl Thread {
         // Messages behind a run that code has stopped stay queued.
         let held = self.read(|state, _| Ok(state.active().is_none()))?;
         if held {
-            self.tell_held(None)?;
+            self.send_held(None)?;
         }
         self.settle(|waiter| match waiter.run {
             Some(id) if id == run.id => Some(Verdict::Ended(run.clone(), status.clone().or(answer.clone()))),
@@ -494,7 +494,7 @@ impl Thread {
 
 /// The options of a message for the run that it starts.
 #[derive(Default)]
-pub(crate) struct Wishes {
+pub(crate) struct RunOptions {
     /// The retry policy, as JSON.
     pub(crate) retry: Option<String>,
     /// The budget.
@@ -502,20 +502,20 @@ pub(crate) struct Wishes {
 }
 
 /// A run that just ended.
-pub(crate) struct Finished {
+pub(crate) struct FinishedRun {
     pub(crate) run: Run,
     /// Its last reply, if it has one.
-    pub(crate) answer: Option<Shared>,
+    pub(crate) answer: Option<SharedRow>,
     /// The row that tells people why it failed.
-    pub(crate) status: Option<Shared>,
+    pub(crate) status: Option<SharedRow>,
     /// The agent that its last step handed off to.
-    pub(crate) handed: Option<Handed>,
+    pub(crate) handed: Option<Takeover>,
     /// Waits that were open at its end, and are cancelled.
     pub(crate) waits: Vec<Wait>,
     /// Messages with unclaimed outcomes of workers.
-    pub(crate) outcomes: Vec<Shared>,
+    pub(crate) outcomes: Vec<SharedRow>,
     /// Limits that were nearly used up at its end.
-    pub(crate) near: Vec<Reached>,
+    pub(crate) near: Vec<LimitStatus>,
 }
 
 /// Clears the flow when it is dropped, also by a panic, so that the stored phase can be entered again.
@@ -536,7 +536,7 @@ impl Drop for FlowGuard {
 
 /// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum StepResult {
     /// Another step follows.
     Step,
     /// The step continues in a fresh event, because this one has reached its limit on requests.

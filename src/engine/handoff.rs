@@ -8,7 +8,7 @@ use crate::engine::features::Outbox;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
-use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::messages::{Inbound, Row, SharedRow};
 use crate::store::opening::Opening;
 use crate::store::receipts;
 use crate::store::receipts::Receipt;
@@ -21,17 +21,17 @@ pub(crate) fn told(agent: &str) -> String {
 }
 
 /// A thread that was taken over.
-pub(crate) struct Handed {
+pub(crate) struct Takeover {
     agent: String,
     title: Option<String>,
     /// The first message for the agent, or the note that it could not take over.
-    row: Option<Shared>,
+    row: Option<SharedRow>,
 }
 
 impl Outbox<'_> {
     /// Changes the thread's agent, if a call of the closing step requested it. Posts an update to the
     /// directory.
-    pub(crate) fn hand_off(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Handed>> {
+    pub(crate) fn hand_off(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Takeover>> {
         let Some(id) = state.handoff.take() else { return Ok(None) };
         let Some(Receipt { name, data, .. }) = receipts::find(sql, id)? else { return Ok(None) };
         let now = self.host.now_us();
@@ -44,14 +44,14 @@ impl Outbox<'_> {
             let row =
                 Row { metadata: Some(metadata), ..Row::new(state.next_seq(), Role::Assistant, text, now) };
             let row = Some(state.insert(sql, row)?);
-            return Ok(Some(Handed { agent: state.meta.agent.clone(), title: None, row }));
+            return Ok(Some(Takeover { agent: state.meta.agent.clone(), title: None, row }));
         };
         self.take_over(state, sql, agent, now)?;
         let row = match &data.opening {
             Some(opening) => Some(self.open_with(state, sql, opening, now)?),
             None => None,
         };
-        Ok(Some(Handed { agent: agent.name.clone(), title: agent.title.clone(), row }))
+        Ok(Some(Takeover { agent: agent.name.clone(), title: agent.title.clone(), row }))
     }
 
     /// Makes an agent active from the next step on, its side A first. Subagents that its prompts
@@ -98,8 +98,8 @@ impl Outbox<'_> {
         sql: &dyn Sql,
         name: &str,
         now: i64,
-    ) -> Result<Option<Handed>> {
-        state.must_live()?;
+    ) -> Result<Option<Takeover>> {
+        state.ensure_not_terminated()?;
         self.may_be_agent(state, name)?;
         let agent = self.meant(state, name)?;
         if state.meta.agent == agent.name {
@@ -116,7 +116,7 @@ impl Outbox<'_> {
             run.turns = 0;
             run.update(sql)?;
         }
-        Ok(Some(Handed { agent: agent.name.clone(), title: agent.title.clone(), row: None }))
+        Ok(Some(Takeover { agent: agent.name.clone(), title: agent.title.clone(), row: None }))
     }
 
     /// The agent that a client names: one that clients may see, or the thread's own.
@@ -133,7 +133,7 @@ impl Outbox<'_> {
             .hint(format!("Agents: {}.", names.join(", ")))
     }
 
-    fn open_with(&self, state: &mut State, sql: &dyn Sql, opening: &Opening, now: i64) -> Result<Shared> {
+    fn open_with(&self, state: &mut State, sql: &dyn Sql, opening: &Opening, now: i64) -> Result<SharedRow> {
         let attachments = opening.files(state, sql, || self.host.random(), now)?;
         let text = opening.message.clone().unwrap_or_default();
         let row = Row {
@@ -146,8 +146,8 @@ impl Outbox<'_> {
     }
 
     /// Notifies listeners.
-    pub(crate) fn announce_handed(&self, handed: Option<Handed>) -> Result<()> {
-        let Some(Handed { agent, title, row }) = handed else { return Ok(()) };
+    pub(crate) fn announce_handed(&self, handed: Option<Takeover>) -> Result<()> {
+        let Some(Takeover { agent, title, row }) = handed else { return Ok(()) };
         self.announce_handoff(&agent, title.as_deref());
         row.map_or(Ok(()), |row| self.broadcast_message(&row))
     }

@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use crate::definitions::message::{ToolCall, ToolResult, ToolStatus};
 use crate::definitions::subagent::{is_tool, undotted};
-use crate::definitions::{Callable, Prompt, Scrubbed, Sought, ToolEntry, schema};
+use crate::definitions::{Callable, Prompt, ReferenceKind, ScrubCounts, ToolEntry, schema};
 use crate::engine::call::{Work, abandon_inner, files_of, interrupted, no_files, off, too_deep};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Delegates;
-use crate::engine::handle::Open;
+use crate::engine::handle::ThreadHandle;
 use crate::engine::handoff;
 use crate::engine::subagents::call::SubagentCall;
 use crate::engine::thread::Thread;
@@ -23,12 +23,12 @@ use crate::limits;
 use crate::request::fields::shallow;
 use crate::sdk::calls::CallsApi;
 use crate::sdk::messages::NewAttachment;
-use crate::sdk::scope::{Entered, Scope};
+use crate::sdk::scope::{EntryMode, Scope};
 use crate::store::receipts;
 use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptData, ReceiptState};
 use crate::store::state::State;
 
-impl CallsApi for Open {
+impl CallsApi for ThreadHandle {
     fn invoke(&self, name: String, args: Value) -> LocalBoxFuture<'static, Result<ToolResult>> {
         let (thread, scope) = (self.thread.clone(), self.scope.clone());
         // A receipt is a row, so it needs the right to write.
@@ -39,7 +39,7 @@ impl CallsApi for Open {
             may?;
             let result = thread.invoke(&scope, key, &name, args).await?;
             // The mark is for the receipt only.
-            Ok(ToolResult { scrubbed: Scrubbed::default(), ..result })
+            Ok(ToolResult { scrubbed: ScrubCounts::default(), ..result })
         })
     }
 
@@ -49,7 +49,7 @@ impl CallsApi for Open {
 }
 
 /// A call that code makes.
-struct Invoked<'a> {
+struct Invocation<'a> {
     scope: &'a Scope,
     key: &'a str,
     name: &'a str,
@@ -57,7 +57,7 @@ struct Invoked<'a> {
     args: &'a Value,
 }
 
-impl Invoked<'_> {
+impl Invocation<'_> {
     /// The call's receipt. Its id is a seq that no message gets.
     fn receipt(&self, state: &mut State, now: i64) -> NewReceipt<'_> {
         let around = -self.scope.receipt.unwrap_or(0);
@@ -74,7 +74,7 @@ impl Invoked<'_> {
 
     /// Stores the receipt of a call that has its result at once.
     fn insert_ended(&self, state: &mut State, sql: &dyn Sql, result: &ToolResult, now: i64) -> Result<()> {
-        state.must_live()?;
+        state.ensure_not_terminated()?;
         let mut receipt = self.receipt(state, now);
         receipt.data.result = Some(result.clone());
         NewReceipt { state: ReceiptState::Succeeded, ended_us: Some(now), ..receipt }.insert(sql)
@@ -83,9 +83,9 @@ impl Invoked<'_> {
 
 impl Thread {
     async fn invoke(&self, scope: &Scope, key: String, name: &str, args: Value) -> Result<ToolResult> {
-        self.read(|state, _| state.must_live())?;
+        self.read(|state, _| state.ensure_not_terminated())?;
         let name = undotted(name);
-        let found = match self.catalog.named(scope.package.as_deref(), name, Sought::Callable) {
+        let found = match self.catalog.named(scope.package.as_deref(), name, ReferenceKind::Callable) {
             Ok(found) => found,
             Err(hidden) => return Ok(ToolResult::error(format!("{hidden}."))),
         };
@@ -109,8 +109,8 @@ impl Thread {
         // Models read the arguments of prompts and agents; a tool may need a secret.
         let args = if matches!(callable, Some(Callable::Tool(_))) { args } else { kept.clone() };
         let earlier = match scope.entered {
-            Entered::First => None,
-            Entered::Again => self.read(|_, sql| receipts::by_key(sql, scope.receipt, &key))?,
+            EntryMode::First => None,
+            EntryMode::Again => self.read(|_, sql| receipts::by_key(sql, scope.receipt, &key))?,
         };
         if let Some(result) = earlier.as_ref().and_then(|earlier| result_of(earlier, name, &kept)) {
             return Ok(result);
@@ -121,7 +121,7 @@ impl Thread {
         if inner || optional(definitions.prompt) {
             self.variables().refresh_env().await?;
         }
-        let call = Invoked { scope, key: &key, name, kind: Kind::Subagent, args: &kept };
+        let call = Invocation { scope, key: &key, name, kind: Kind::Subagent, args: &kept };
         match callable {
             Some(Callable::Tool(tool)) => {
                 self.invoke_work(&definitions, &entry, Work::Tool(tool), call, args, earlier).await
@@ -142,12 +142,12 @@ impl Thread {
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
         work: Work<'_>,
-        call: Invoked<'_>,
+        call: Invocation<'_>,
         args: Value,
         earlier: Option<Receipt>,
     ) -> Result<ToolResult> {
-        let call = Invoked { kind: work.kind(), ..call };
-        let Invoked { scope, key, name, .. } = call;
+        let call = Invocation { kind: work.kind(), ..call };
+        let Invocation { scope, key, name, .. } = call;
         if let Some(earlier) = earlier.as_ref().filter(|earlier| !work.repeats(earlier)) {
             let result = ToolResult::error(interrupted(name));
             return self.end_invoked(scope, earlier.id, name, result, ReceiptState::Indeterminate, true);
@@ -188,7 +188,7 @@ impl Thread {
         &self,
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
-        call: Invoked<'_>,
+        call: Invocation<'_>,
         args: &Value,
     ) -> Result<ToolResult> {
         let asked =
@@ -219,7 +219,7 @@ impl Thread {
         }
         let now = self.host.now_us();
         let result = ToolResult::success(handoff::told(name));
-        let call = Invoked { scope, key, name, kind: Kind::Queued, args };
+        let call = Invocation { scope, key, name, kind: Kind::Queued, args };
         let row = self.transition(|state, sql| {
             call.insert_ended(state, sql, &result, now)?;
             self.queue_call(state, sql, name, args.to_string(), Map::new(), now)
@@ -273,7 +273,7 @@ impl Thread {
             kept => kept,
         }?;
         if kept.status == ToolStatus::Error {
-            self.tell_of_tool(name, id, &kept)?;
+            self.report_tool_failure(name, id, &kept)?;
         }
         Ok(kept)
     }

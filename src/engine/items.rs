@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::definitions::Catalog;
-use crate::host::{Filter, Frame, Place};
+use crate::host::{Filter, Frame, FramePosition};
 use crate::json;
 
 /// The type of one part of a message.
@@ -86,7 +86,7 @@ fn item(message: &Value, kind: ItemType, data: Value, silent: bool, depth: u32) 
         }),
         silent,
         depth,
-        place: Place::Outside,
+        place: FramePosition::Outside,
     }
 }
 
@@ -146,8 +146,14 @@ mod tests {
     /// Type, id and data of each item.
     fn shown(message: Value) -> Vec<(String, String, Value)> {
         let data = json!({ "type": "message_data", "data": message });
-        let frame =
-            Frame { kind: "message_data", id: None, data, silent: false, depth: 0, place: Place::Outside };
+        let frame = Frame {
+            kind: "message_data",
+            id: None,
+            data,
+            silent: false,
+            depth: 0,
+            place: FramePosition::Outside,
+        };
         let field = |frame: &Frame, name: &str| frame.data[name].as_str().unwrap().to_owned();
         items(&frame, &catalog())
             .iter()
@@ -204,8 +210,14 @@ mod tests {
             { "id": "m_1_1", "role": "user", "content": "hi" },
             { "id": "m_1_2", "role": "assistant", "content": "a", "silent": true, "depth": 1 },
         ] });
-        let frame =
-            Frame { kind: "snapshot", id: None, data, silent: false, depth: 0, place: Place::Outside };
+        let frame = Frame {
+            kind: "snapshot",
+            id: None,
+            data,
+            silent: false,
+            depth: 0,
+            place: FramePosition::Outside,
+        };
         let without = Filter::default();
         assert_eq!(with_items(frame.clone(), &without, &catalog()).len(), 1);
         let all = with_items(frame, &Filter { items: true, ..without }, &catalog());

@@ -2,38 +2,38 @@
 //! makes it necessary, and deleted in the transaction of its result. The alarm's handler makes the attempts,
 //! one at a time, beside its other work. Each attempt is counted before it is made.
 
-use crate::engine::effects::run::{Ahead, Begun};
-use crate::engine::export::works;
+use crate::engine::effects::run::{RemainingWork, RequestCount};
+use crate::engine::export::detached;
 use crate::engine::features::Telemetry;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Result};
 use crate::host::Sql;
 use crate::limits;
+use crate::store::detached_work::drop_ended;
 use crate::store::jobs as table;
 use crate::store::jobs::{Job, Kind, pause_us};
 use crate::store::log::Event;
 use crate::store::state::State;
-use crate::store::works::drop_ended;
 
 /// Writes the result of a job, in the transaction that deletes it. Returns the data for the rest, if any is
 /// left.
-pub(crate) type Then = Box<dyn FnOnce(&mut State, &dyn Sql) -> Result<Option<String>>>;
+pub(crate) type ResultWriter = Box<dyn FnOnce(&mut State, &dyn Sql) -> Result<Option<String>>>;
 
 /// The result of an attempt.
 pub(crate) enum JobEnd {
     /// The job is done, or a part of it.
-    Done(Then),
+    Done(ResultWriter),
     /// A prerequisite is missing. The job is tried again after this pause in microseconds. `then` returns the
     /// data to continue with; without data the job is dropped silently.
-    Later { then: Then, error: String, pause_us: i64 },
+    Later { then: ResultWriter, error: String, pause_us: i64 },
     /// The job is tried again, no sooner than after this pause in microseconds.
     Failed { error: String, after_us: i64, data: String },
 }
 
 /// Allows the next job when dropped, however this one ends.
-struct UnderWay(Thread);
+struct JobGuard(Thread);
 
-impl Drop for UnderWay {
+impl Drop for JobGuard {
     fn drop(&mut self) {
         self.0.ephemeral.job.set(false);
         self.0.ephemeral.summaries.notify();
@@ -43,25 +43,25 @@ impl Drop for UnderWay {
 
 impl Thread {
     /// Starts the job that is due first, unless one is running.
-    pub(crate) fn start_job(&self, begun: &mut Begun) -> Result<Ahead> {
+    pub(crate) fn start_job(&self, begun: &mut RequestCount) -> Result<RemainingWork> {
         let now = self.host.now_us();
         let next = match self.read(|state, sql| table::next_due(state, sql)) {
-            Err(error) if error.code == Code::ThreadNotFound => return Ok(Ahead::default()),
+            Err(error) if error.code == Code::ThreadNotFound => return Ok(RemainingWork::default()),
             next => next?,
         };
         if self.ephemeral.job.get() || next.is_none_or(|at| at > now) {
-            return Ok(Ahead { next: next.filter(|at| *at > now), spent: false });
+            return Ok(RemainingWork { next: next.filter(|at| *at > now), spent: false });
         }
         if begun.0 >= self.outgoing_limit() {
-            return Ok(Ahead { next: None, spent: true });
+            return Ok(RemainingWork { next: None, spent: true });
         }
         let Some(job) = self.transition(|state, sql| self.take_job(state, sql, now))? else {
             // The job was given up; look for the next one.
-            return Ok(Ahead { next: Some(now), spent: false });
+            return Ok(RemainingWork { next: Some(now), spent: false });
         };
         begun.0 += requests_of(&job);
         self.ephemeral.job.set(true);
-        let under_way = UnderWay(self.clone());
+        let under_way = JobGuard(self.clone());
         let thread = self.clone();
         self.host.spawn(Box::pin(async move {
             let _under_way = under_way;
@@ -76,7 +76,7 @@ impl Thread {
             };
             let ended = end
                 .and_then(|end| thread.job_ended(job, end))
-                .and_then(|()| thread.summarizer().tell_summary());
+                .and_then(|()| thread.summarizer().announce_summary());
             // A copy may be complete now.
             let ended = ended.and_then(|()| thread.hooks().start_created_hook());
             if let Err(error) = ended
@@ -86,7 +86,7 @@ impl Thread {
                 thread.variables().log(&format!("the end of a job could not be stored: {error}"));
             }
         }));
-        Ok(Ahead::default())
+        Ok(RemainingWork::default())
     }
 
     /// Counts the attempt that starts now. Gives up a job without attempts left: its last attempt crashed.
@@ -164,7 +164,7 @@ impl Thread {
     ) -> Result<()> {
         table::remove(state, sql, job.id)?;
         let dropped = match job.kind {
-            Some(Kind::Export) if job.subject == works::SUBJECT => Some(drop_ended(state, sql)?),
+            Some(Kind::Export) if job.subject == detached::SUBJECT => Some(drop_ended(state, sql)?),
             Some(Kind::Export) => Some(crate::engine::export::spans_of(&job.data)),
             _ => None,
         };
@@ -172,7 +172,7 @@ impl Thread {
             Telemetry::count_dropped(state, sql, spans.max(1))?;
         }
         if job.kind == Some(Kind::Summary) {
-            self.summarizer().book_given_up(state, sql, job)?;
+            self.summarizer().charge_given_up(state, sql, job)?;
             self.summarizer().pause_summaries(state, sql)?;
         }
         let error = self.variables().shown_within(state, sql, error)?;

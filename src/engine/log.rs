@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
-use crate::store::log::{Attempt, Lost, Unfinished};
+use crate::store::log::{Attempt, LostAttempt, UnfinishedReason};
 use crate::store::logs::insert;
 use crate::store::state::State;
 use crate::store::{bodies, logs};
@@ -13,7 +13,13 @@ use crate::text::first_bytes;
 
 impl Thread {
     /// Writes the row of an unfinished attempt of a called prompt.
-    pub(crate) fn log_lost(&self, state: &State, sql: &dyn Sql, lost: &Lost<'_>, now: i64) -> Result<()> {
+    pub(crate) fn log_lost(
+        &self,
+        state: &State,
+        sql: &dyn Sql,
+        lost: &LostAttempt<'_>,
+        now: i64,
+    ) -> Result<()> {
         let chain = self.usable_chain(&lost.prompt.model);
         let model = usize::try_from(lost.tries.model).ok().and_then(|place| chain.get(place));
         let (error_type, error) = lost.why.told();
@@ -40,7 +46,7 @@ impl Thread {
         state: &State,
         sql: &dyn Sql,
         stream: u32,
-        why: Unfinished,
+        why: UnfinishedReason,
         now: i64,
     ) -> Result<()> {
         let Some(run) = state.active() else { return Ok(()) };

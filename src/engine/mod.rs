@@ -10,7 +10,7 @@
 //! * `flow`: one flow per thread, recovery, yielding. `alarm`: the object's one alarm. `resume`: what a run begins with, and
 //!   whether it still matches. `notes`: warnings of a run.
 //! * `accept`: incoming messages. `control`: stop, continue, terminate, delete. `expiry`: threads that delete themselves.
-//!   `edit`, `cut` and `fork`: changes and copies of the conversation. `answered`: where the answer to a message ends.
+//!   `edit`, `cut` and `fork`: changes and copies of the conversation. `answer_end`: where the answer to a message ends.
 //! * `context`: the request to a model. `model_call`: attempts, fallbacks and pauses. `provider_call`: one request and its
 //!   timeouts. `attempts`: the progress of a step with its model. `retry`: retry policies. `replay`: data that providers want
 //!   back with their replies. `skills`: skills that a model has loaded.
@@ -21,11 +21,11 @@
 //!   called prompt or agent. `subagents`: child threads.
 //! * `stop`: when a turn, a session or a run ends. `close`: the transition of that end. `session`: tools of a session.
 //!   `outcome`: the result of a run. `diagnose`: missing values, models and tools.
-//! * `handle`: the thread for code that works in it, behind [`ThreadState`]. `surroundings`: host and catalog for that code.
+//! * `handle`: the thread for code that works in it, behind [`ThreadState`]. `work_context`: host and catalog for that code.
 //! * `values`: key-value pairs. `env`: variables. `files`: files. `attachments`: files that messages show. `records`: pages of
 //!   messages and of the log. `effects`: scheduled effects. `hooks`: code of the application. `waits`: questions to people,
 //!   and other reasons why a run is parked. `budget`: limits and costs of runs. `memory`: memories. `mcp`: calls to MCP servers.
-//! * `stream`: events for listeners. `told`: events of tool calls. `feed`: the events of one run. `items`: the same as items.
+//! * `stream`: events for listeners. `tool_events`: events of tool calls. `feed`: the events of one run. `items`: the same as items.
 //!   `progress`: one line about a run. `outbox`: messages to the directory, a parent and children. `log`: the durable log.
 //!   `operator`: failures, for the server's terminal. `traces` and `run_trace`: trace contexts.
 //! * `jobs`: work outside runs. `summary`: summaries of older messages. `cancel`: cancels the answer of a provider after a stop.
@@ -33,7 +33,7 @@
 
 pub(crate) mod accept;
 pub(crate) mod alarm;
-pub(crate) mod answered;
+pub(crate) mod answer_end;
 pub(crate) mod attachments;
 pub(crate) mod attempts;
 pub(crate) mod batch;
@@ -92,16 +92,16 @@ pub(crate) mod stream;
 pub(crate) mod subagents;
 pub(crate) mod subprompt;
 pub(crate) mod summary;
-pub(crate) mod surroundings;
 pub(crate) mod thread;
-pub(crate) mod told;
 pub(crate) mod tool_call;
+pub(crate) mod tool_events;
 pub(crate) mod tool_queue;
 pub(crate) mod tool_result;
 pub(crate) mod tool_run;
 pub(crate) mod traces;
 pub(crate) mod values;
 pub(crate) mod waits;
+pub(crate) mod work_context;
 
 pub use crate::engine::effects::{NewEffect, Repetition};
 pub use crate::engine::files::{
@@ -109,8 +109,8 @@ pub use crate::engine::files::{
 };
 pub use crate::engine::hooks::HookCall;
 pub use crate::engine::subagents::{RemoteThread, Subagent};
-pub use crate::engine::thread::{Place, Thread};
-pub use crate::models::registry::Panicked;
+pub use crate::engine::thread::{Thread, ThreadSlot};
+pub use crate::models::registry::Panic;
 pub use crate::sdk::messages::{MessageUpdate, NewAttachment};
 pub use crate::sdk::run_handle::{AbortSignal, RunHandle};
 pub use crate::sdk::{Identity, NewMessage, ThreadState};

@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use crate::definitions::Model;
 use crate::definitions::model::Provider;
-use crate::definitions::retry::Resolved;
-use crate::engine::budget::Underway;
-use crate::engine::budget::exceeded::Exceeded;
+use crate::definitions::retry::EffectivePolicy;
+use crate::engine::budget::Reservation;
+use crate::engine::budget::exceeded::ExceededLimit;
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::Partial;
 use crate::engine::operator::Failure;
 use crate::engine::progress::{Kind as ProgressKind, Line};
-use crate::engine::provider_call::{Outside, Patience, Streaming};
+use crate::engine::provider_call::{AttemptTimeouts, ProviderGateway, Streaming};
 use crate::engine::thread::Thread;
 use crate::engine::waits::retry::{LaterAttempt, parks};
 use crate::error::Result;
@@ -29,8 +29,8 @@ use crate::store::waits::Wait;
 
 /// The outcome of a call of the model.
 #[allow(clippy::large_enum_variant, reason = "made once a step and taken apart at once")]
-pub(crate) enum Called {
-    Answer(Answer),
+pub(crate) enum ModelOutcome {
+    Answer(AttemptReply),
     /// The provider rejected the request as too long; the caller shortens it and calls again.
     TooLong,
     /// The next fallback is due; the caller builds a request for it and calls again.
@@ -38,19 +38,19 @@ pub(crate) enum Called {
     /// Every attempt failed; with the text for people.
     Failed(String),
     /// A limit forbids the next attempt.
-    Exceeded(Exceeded),
+    Exceeded(ExceededLimit),
 }
 
 /// A reply, with the log of the attempt that returned it.
-pub(crate) struct Answer {
+pub(crate) struct AttemptReply {
     pub(crate) reply: Reply,
     pub(crate) attempt: Attempt,
     /// The reservation for the attempt, released when the reply is stored.
-    pub(crate) underway: Option<Underway>,
+    pub(crate) underway: Option<Reservation>,
 }
 
 /// The next action after a failed attempt.
-enum After {
+enum RetryAction {
     /// The same attempt again, with a shorter history.
     Shorten,
     /// The same model again, after this pause in microseconds.
@@ -64,12 +64,12 @@ enum After {
 }
 
 /// A request to a model, with its retry policy.
-pub(crate) struct Asked<'a> {
+pub(crate) struct ModelRequest<'a> {
     pub(crate) model: &'a Model,
-    pub(crate) policy: &'a Resolved,
+    pub(crate) policy: &'a EffectivePolicy,
     pub(crate) request: &'a Rc<ChatRequest>,
     /// Whether the response is streamed.
-    pub(crate) answer: crate::models::Answer,
+    pub(crate) answer: crate::models::ResponseMode,
 }
 
 /// The number of attempts at a model of the chain in a step; 0 if there is no such model.
@@ -114,29 +114,29 @@ impl Thread {
         definitions: &Definitions<'_>,
         step: Step,
         request: ChatRequest,
-    ) -> Result<Called> {
+    ) -> Result<ModelOutcome> {
         let model = self.current_model(definitions, step)?;
         let policy = self.retries().model_retry(definitions, model)?;
         let request = Rc::new(request);
-        self.budgets().book_unseen(step, model, &request)?;
+        self.budgets().charge_unseen(step, model, &request)?;
         loop {
             let (request, worst) = match self.budgets().afford(model, &request)? {
                 Ok(affordable) => affordable,
-                Err(exceeded) => return Ok(Called::Exceeded(exceeded)),
+                Err(exceeded) => return Ok(ModelOutcome::Exceeded(exceeded)),
             };
             let mut attempt = self.begin_attempt(definitions, step, model, &request)?;
             attempt.retry_source = policy.source;
             attempt.worst = worst;
             let underway = self.budgets().begins(step, model, worst);
             let answer = self.way_of_answer(definitions, step, model)?;
-            let asked = Asked { model, policy: &policy, request: &request, answer };
+            let asked = ModelRequest { model, policy: &policy, request: &request, answer };
             let failed = match self.attempt(step, &asked, &mut attempt).await? {
                 Ok(reply) => {
                     attempt.succeed(&reply, model, self.host.now_us());
                     attempt.reckon(model, None);
-                    return Ok(Called::Answer(Answer { reply, attempt, underway }));
+                    return Ok(ModelOutcome::Answer(AttemptReply { reply, attempt, underway }));
                 }
-                Err(error) => self.variables().told_failure(error),
+                Err(error) => self.variables().redacted_failure(error),
             };
             attempt.fail(&failed, self.host.now_us());
             attempt.reckon(model, Some(&failed));
@@ -144,32 +144,32 @@ impl Thread {
             let after = self.after_attempt(definitions, step, &asked, &attempt, &failed)?;
             let parked = self.next_attempt(step, &attempt, &after, model.capabilities.restartable)?;
             drop(underway);
-            if matches!(after, After::Fallback | After::GiveUp(_)) {
-                self.tell_given_up(&attempt.model, &failed)?;
+            if matches!(after, RetryAction::Fallback | RetryAction::GiveUp(_)) {
+                self.report_given_up(&attempt.model, &failed)?;
             }
             match after {
-                After::Shorten => return Ok(Called::TooLong),
-                After::Retry(pause) => {
+                RetryAction::Shorten => return Ok(ModelOutcome::TooLong),
+                RetryAction::Retry(pause) => {
                     let pause = self.budgets().time_left()?.map_or(pause, |left| pause.min(left));
                     let busy = failed.code == ProviderCode::RateLimit;
                     let how = if busy { "is busy" } else { "did not answer" };
-                    self.activity().tell_retry(&format!("{} {how}", model.name), step.depth, pause)?;
+                    self.activity().send_retry(&format!("{} {how}", model.name), step.depth, pause)?;
                     self.retries().pause_before_retry(pause).await;
                 }
-                After::Park(_) => return self.waits().parked(parked.as_slice()).await,
-                After::Fallback => {
+                RetryAction::Park(_) => return self.waits().parked(parked.as_slice()).await,
+                RetryAction::Fallback => {
                     self.announce_fallback(&attempt.model, &self.current_model(definitions, step)?.name);
-                    return Ok(Called::Elsewhere);
+                    return Ok(ModelOutcome::Elsewhere);
                 }
-                After::GiveUp(text) => return Ok(Called::Failed(text)),
+                RetryAction::GiveUp(text) => return Ok(ModelOutcome::Failed(text)),
             }
         }
     }
 
     /// Reports a model that is given up to the operator.
-    fn tell_given_up(&self, model: &str, failed: &ProviderError) -> Result<()> {
+    fn report_given_up(&self, model: &str, failed: &ProviderError) -> Result<()> {
         let code = crate::json!(failed.code);
-        self.tell_failure(Failure {
+        self.report_failure(Failure {
             what: format!("the model \"{model}\""),
             code: code.as_str(),
             error: self.variables().shown(failed.message.clone()),
@@ -186,7 +186,7 @@ impl Thread {
         definitions: &Definitions<'_>,
         step: Step,
         model: &Model,
-    ) -> Result<crate::models::Answer> {
+    ) -> Result<crate::models::ResponseMode> {
         let usual = model.answer();
         let tries = self.tries(step)?;
         let last = tries.attempt >= allowed(&self.retries().attempts_of(definitions)?, tries.model);
@@ -194,12 +194,12 @@ impl Thread {
             return Ok(usual);
         }
         let broken = self.read(|_, sql| logs::broken_streams(sql, step.block, &model.name))?;
-        Ok(if broken < limits::BROKEN_STREAMS { usual } else { crate::models::Answer::Whole })
+        Ok(if broken < limits::BROKEN_STREAMS { usual } else { crate::models::ResponseMode::Whole })
     }
 
     /// Treats an unrecognized rejection as "too long" if it may mean that, and if the request has more than
     /// half of the tokens of the model's assumed window.
-    fn perhaps_too_long(&self, asked: &Asked<'_>, failed: ProviderError) -> ProviderError {
+    fn perhaps_too_long(&self, asked: &ModelRequest<'_>, failed: ProviderError) -> ProviderError {
         let window = asked.model.capabilities.max_context_tokens.unwrap_or(limits::WINDOW_TOKENS);
         let is_long = || asked.request.text_tokens() as u64 > window / 2;
         match failed.may_mean_length() && is_long() {
@@ -214,42 +214,46 @@ impl Thread {
         &self,
         definitions: &Definitions<'_>,
         step: Step,
-        asked: &Asked<'_>,
+        asked: &ModelRequest<'_>,
         attempt: &Attempt,
         failed: &ProviderError,
-    ) -> Result<After> {
+    ) -> Result<RetryAction> {
         if attempt.first_us.is_some() && !asked.model.capabilities.restartable {
-            return Ok(After::GiveUp(broke_off(asked.model, format_args!("{failed}."))));
+            return Ok(RetryAction::GiveUp(broke_off(asked.model, format_args!("{failed}."))));
         }
         let after = self.after(definitions, step, asked.policy, failed)?;
         let late = attempt.worst.is_some() && self.budgets().time_left()? == Some(0);
-        Ok(if late { After::Retry(0) } else { after })
+        Ok(if late { RetryAction::Retry(0) } else { after })
     }
 
     fn after(
         &self,
         definitions: &Definitions<'_>,
         step: Step,
-        policy: &Resolved,
+        policy: &EffectivePolicy,
         failed: &ProviderError,
-    ) -> Result<After> {
+    ) -> Result<RetryAction> {
         // The history is halved once in a step. A model that still finds it too long is given up.
         if failed.code == ProviderCode::ContextLength
             && self.ephemeral.halved.replace(Some(step.block)) != Some(step.block)
         {
-            return Ok(After::Shorten);
+            return Ok(RetryAction::Shorten);
         }
         let tries = self.tries(step)?;
         let attempts = self.retries().attempts_of(definitions)?;
         let retries = policy.retries(failed.may_pass(), failed.retryable());
         Ok(if retries && tries.attempt < allowed(&attempts, tries.model) {
             let pause = backoff_us(policy, tries.attempt, self.host.random(), failed.retry_after_ms);
-            if parks(policy, step.parking, pause) { After::Park(pause) } else { After::Retry(pause) }
+            if parks(policy, step.parking, pause) {
+                RetryAction::Park(pause)
+            } else {
+                RetryAction::Retry(pause)
+            }
         } else if allowed(&attempts, tries.model + 1) > 0 {
-            After::Fallback
+            RetryAction::Fallback
         } else {
             let name = &self.current_model(definitions, step)?.name;
-            After::GiveUp(format!("The model “{name}” could not answer: {failed}."))
+            RetryAction::GiveUp(format!("The model “{name}” could not answer: {failed}."))
         })
     }
 
@@ -260,22 +264,22 @@ impl Thread {
         &self,
         step: Step,
         failed: &Attempt,
-        after: &After,
+        after: &RetryAction,
         restartable: bool,
     ) -> Result<Option<Wait>> {
         let (stream, parked) = self.transition(|state, sql| {
             state.log_attempt(sql, failed)?;
-            self.book_failed(state, failed);
+            self.charge_failed(state, failed);
             self.note_failed(state, step, failed, after);
             let mut tries = AttemptState::of(state, sql, step)?;
             match after {
-                After::Shorten => {}
-                After::Retry(_) | After::Park(_) => tries.attempt += 1,
-                After::Fallback => {
+                RetryAction::Shorten => {}
+                RetryAction::Retry(_) | RetryAction::Park(_) => tries.attempt += 1,
+                RetryAction::Fallback => {
                     tries.model += 1;
                     tries.attempt = 1;
                 }
-                After::GiveUp(text) => {
+                RetryAction::GiveUp(text) => {
                     if step.call.is_some() {
                         // When this step is entered again, no further request is sent.
                         tries.failed = Some(text.clone());
@@ -287,12 +291,12 @@ impl Thread {
             let stream = tries.stream + 1;
             match after {
                 // The attempt begins when the step of the call is entered again; none is in progress before.
-                After::Park(_) if step.call.is_some() => tries.logged = tries.stream,
+                RetryAction::Park(_) if step.call.is_some() => tries.logged = tries.stream,
                 _ => tries.stream = stream,
             }
             tries.store(state, sql, step)?;
             let parked = match after {
-                After::Park(pause_us) => {
+                RetryAction::Park(pause_us) => {
                     Some(self.waits().park_for_attempt(state, sql, later(step, failed, *pause_us))?)
                 }
                 _ => None,
@@ -313,22 +317,22 @@ impl Thread {
     }
 
     /// Charges the usage of the attempt, and the time until now.
-    fn book_failed(&self, state: &mut State, failed: &Attempt) {
+    fn charge_failed(&self, state: &mut State, failed: &Attempt) {
         if let Ok(run) = state.active_mut() {
-            self.budgets().book_time(run, failed.ended_us);
+            self.budgets().charge_time(run, failed.ended_us);
             if let Some(ledger) = &mut run.ledger {
-                ledger.book_logged(failed);
+                ledger.charge_logged(failed);
             }
         }
     }
 
     /// Notes in the run's diagnostics that a model was given up. Its row is written with the next attempt, or
     /// at its end.
-    fn note_failed(&self, state: &mut State, step: Step, failed: &Attempt, after: &After) {
+    fn note_failed(&self, state: &mut State, step: Step, failed: &Attempt, after: &RetryAction) {
         let (code, what) = match after {
-            After::Fallback => ("fallback", "its fallback is asked"),
-            After::GiveUp(_) => ("retry.exhausted", "no other is left to ask"),
-            After::Shorten | After::Retry(_) | After::Park(_) => return,
+            RetryAction::Fallback => ("fallback", "its fallback is asked"),
+            RetryAction::GiveUp(_) => ("retry.exhausted", "no other is left to ask"),
+            RetryAction::Shorten | RetryAction::Retry(_) | RetryAction::Park(_) => return,
         };
         // A called prompt stores its attempts elsewhere.
         if let Some(run) = state.run.as_mut().filter(|_| step.call.is_none()) {
@@ -355,7 +359,7 @@ impl Thread {
         if self.activity().wants_progress() {
             let prompt = step.call.map_or_else(String::new, |_| format!(" for {}", definitions.prompt.name));
             let text = format!("Calling {}{prompt}", model.name);
-            self.activity().tell_progress(
+            self.activity().send_progress(
                 ProgressKind::ProviderCall,
                 Line { text, depth: step.depth, ..Line::default() },
             )?;
@@ -370,15 +374,15 @@ impl Thread {
     pub(crate) async fn attempt(
         &self,
         step: Step,
-        asked: &Asked<'_>,
+        asked: &ModelRequest<'_>,
         attempt: &mut Attempt,
     ) -> Result<Result<Reply, ProviderError>> {
-        let Asked { model, policy, request, answer } = *asked;
+        let ModelRequest { model, policy, request, answer } = *asked;
         let deployment = |name: &str| self.variables().deployment(name);
         if let Some(lack) = crate::models::lacks(model, &deployment) {
             return Ok(Err(ProviderError::not_set_up(&lack)));
         }
-        attempt.asked.insert("stream".to_owned(), (answer == crate::models::Answer::Stream).into());
+        attempt.asked.insert("stream".to_owned(), (answer == crate::models::ResponseMode::Stream).into());
         let base_url = model.base_url(&deployment);
         let api_key = model.key_env().and_then(deployment);
         let background = attempt.purpose.is_none()
@@ -392,7 +396,7 @@ impl Thread {
                 self.read(|_, sql| logs::in_background(sql, step.block, &call, &model.name))?
             }
         };
-        let door = Rc::new(Outside::new(self.clone(), step, attempt.stream));
+        let door = Rc::new(ProviderGateway::new(self.clone(), step, attempt.stream));
         let call = ProviderCall {
             provider: model.provider.clone(),
             definition: model.name.clone(),
@@ -405,7 +409,7 @@ impl Thread {
             door: door.clone(),
             out: Rc::default(),
         };
-        let patience = Patience {
+        let patience = AttemptTimeouts {
             first_us: model.timeouts.first_chunk_us(),
             stall_us: model.timeouts.stall_us(),
             attempt_us: policy.timeout_us.into_iter().chain(self.budgets().time_left()?).min(),

@@ -3,7 +3,7 @@
 //! failure is reported once in a run, so that a permanent failure does not fill the log.
 
 use crate::engine::thread::Thread;
-use crate::env::Shown;
+use crate::env::Redacted;
 use crate::error::Result;
 use crate::limits;
 use crate::text::first_bytes;
@@ -13,14 +13,14 @@ pub(crate) struct Failure<'a> {
     /// For example `the tool "lookup"`.
     pub(crate) what: String,
     pub(crate) code: Option<&'a str>,
-    pub(crate) error: Shown,
+    pub(crate) error: Redacted,
     /// Its row in the thread's log, if that row has its own page.
     pub(crate) log: Option<String>,
 }
 
 impl Thread {
     /// Reports a failure, unless the same one was just reported.
-    pub(crate) fn tell_failure(&self, failure: Failure<'_>) -> Result<()> {
+    pub(crate) fn report_failure(&self, failure: Failure<'_>) -> Result<()> {
         let Failure { what, code, error, log } = failure;
         let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
         let code = code.map_or(String::new(), |code| format!(" [{code}]"));

@@ -16,7 +16,7 @@ use crate::request::directory_call::{DirectoryCall, ThreadRow};
 use crate::sorted::SortedMap;
 use crate::store::messages::Row;
 use crate::store::outbox as table;
-use crate::store::outbox::{Letter, Post, TO_MEMORY, TO_THREAD};
+use crate::store::outbox::{NewEntry, OutboxEntry, TO_MEMORY, TO_THREAD};
 use crate::store::runs::end::Outcome;
 use crate::store::state::State;
 use crate::store::window::Window;
@@ -125,13 +125,13 @@ impl Outbox<'_> {
         (version, due): (i64, i64),
     ) -> Result<()> {
         let body = call.to_json()?;
-        Post { subject, target, body: &body, version, due_us: due }.replace(sql)?;
+        NewEntry { subject, target, body: &body, version, due_us: due }.replace(sql)?;
         self.arm_at(state, sql, due, self.host.now_us())
     }
 
     /// Reports the start of a run to the directory, unless the run ends at once; then its end suffices.
     /// Nobody waits for the report. It may be lost, because the end is delivered reliably.
-    pub(crate) fn tell_directory_started(&self) -> Result<()> {
+    pub(crate) fn report_start(&self) -> Result<()> {
         let id = self.read(|state, _| Ok(state.run.as_ref().map(|run| run.id)))?;
         let thread = self.0.clone();
         self.host.spawn(Box::pin(async move {
@@ -184,7 +184,7 @@ impl Outbox<'_> {
             Err(error) if error.code == Code::ThreadNotFound => return,
             Err(error) => return self.variables().log(&format!("the outbox could not be read: {error}")),
         };
-        let mut by_target: SortedMap<String, Vec<Letter>> = SortedMap::new();
+        let mut by_target: SortedMap<String, Vec<OutboxEntry>> = SortedMap::new();
         for letter in letters {
             by_target.entry(letter.target.clone(), Vec::new).push(letter);
         }
@@ -192,22 +192,22 @@ impl Outbox<'_> {
         join_all(told).await;
     }
 
-    async fn deliver_to(&self, target: String, mut letters: Vec<Letter>) {
+    async fn deliver_to(&self, target: String, mut letters: Vec<OutboxEntry>) {
         let busy = self.ephemeral.delivering.borrow_mut().insert(target.clone(), false);
         if busy.is_some() {
             self.ephemeral.delivering.borrow_mut().insert(target, true);
             return;
         }
-        let delivering = Delivering { thread: self.0.clone(), target };
+        let delivering = DeliveryGuard { thread: self.0.clone(), target };
         // Envelopes are sent one by one, each with its response; a directory receives all in one call.
         let together =
             if Addressee::of(&delivering.target) == Addressee::Directory { letters.len() } else { 1 };
         loop {
             for letters in letters.chunks(together.max(1)) {
                 match self.deliver(&delivering.target, letters).await {
-                    Ok(Sent::Taken) => {}
+                    Ok(DeliveryOutcome::Taken) => {}
                     // Later envelopes wait for this one.
-                    Ok(Sent::Later) => return,
+                    Ok(DeliveryOutcome::Later) => return,
                     Err(error) if error.code == Code::ThreadNotFound => return,
                     Err(error) => {
                         return self.variables().log(&format!("the outbox could not be delivered: {error}"));
@@ -253,7 +253,7 @@ impl Outbox<'_> {
     }
 
     /// Sends envelopes in one call and stores the outcome.
-    async fn deliver(&self, target: &str, letters: &[Letter]) -> Result<Sent> {
+    async fn deliver(&self, target: &str, letters: &[OutboxEntry]) -> Result<DeliveryOutcome> {
         let to = Addressee::of(target);
         let bodies = || letters.iter().map(|letter| letter.body.as_str());
         let (sibling, text) = match to {
@@ -286,11 +286,17 @@ impl Outbox<'_> {
             (Addressee::Memory(name), [letter], Ok(reply)) => self.memory_answered(name, letter, reply)?,
             _ => self.read(|_, sql| table::forget_all(sql, letters))?,
         }
-        Ok(Sent::Taken)
+        Ok(DeliveryOutcome::Taken)
     }
 
     /// Schedules another delivery.
-    fn deliver_later(&self, target: &str, to: Addressee<'_>, letters: &[Letter], why: &str) -> Result<Sent> {
+    fn deliver_later(
+        &self,
+        target: &str,
+        to: Addressee<'_>,
+        letters: &[OutboxEntry],
+        why: &str,
+    ) -> Result<DeliveryOutcome> {
         let subjects: Vec<&str> = letters.iter().map(|letter| letter.subject.as_str()).collect();
         self.variables().log(&format!("{target} was not told of {}: {why}", subjects.join(" and ")));
         let now = self.host.now_us();
@@ -307,12 +313,12 @@ impl Outbox<'_> {
             // The alarm set at the time of writing may be later than this.
             self.arm_at(state, sql, retry_at, now)
         })?;
-        Ok(Sent::Later)
+        Ok(DeliveryOutcome::Later)
     }
 
     /// Handles the response of a memory to an envelope. A waiter receives it. Without a waiter, a refusal is
     /// noted for the next run, in the transaction that deletes the envelope.
-    fn memory_answered(&self, name: &str, letter: &Letter, reply: Reply) -> Result<()> {
+    fn memory_answered(&self, name: &str, letter: &OutboxEntry, reply: Reply) -> Result<()> {
         let answer = answer_to_letter(reply);
         let awaited = self.ephemeral.letters.borrow().contains_key(&letter.subject);
         let refused = answer.as_ref().err().filter(|_| !awaited);
@@ -361,7 +367,7 @@ impl Addressee<'_> {
 }
 
 /// The outcome of a delivery.
-enum Sent {
+enum DeliveryOutcome {
     Taken,
     /// It will be sent again.
     Later,
@@ -373,12 +379,12 @@ pub(crate) fn forget_envelope(sql: &dyn Sql, thread: &str, n: i64) -> Result<()>
 }
 
 /// Releases a target when dropped, also if its delivery panics.
-struct Delivering {
+struct DeliveryGuard {
     thread: Thread,
     target: String,
 }
 
-impl Drop for Delivering {
+impl Drop for DeliveryGuard {
     fn drop(&mut self) {
         self.thread.ephemeral.delivering.borrow_mut().remove(&self.target);
         self.thread.ephemeral.notify_alarm();

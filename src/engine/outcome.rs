@@ -8,7 +8,7 @@ use crate::host::Sql;
 use crate::json;
 use crate::store::children::Child;
 use crate::store::messages as rows;
-use crate::store::messages::{Row, Shared};
+use crate::store::messages::{Row, SharedRow};
 use crate::store::runs::Run;
 use crate::store::runs::end::{End, Outcome};
 use crate::store::runs::usage::Usage;
@@ -29,7 +29,7 @@ pub(crate) fn of_run(
     state: &mut State,
     sql: &dyn Sql,
     run: &Run,
-    answer: Option<Shared>,
+    answer: Option<SharedRow>,
     now: i64,
 ) -> Result<Value> {
     let thread = state.meta.stem.clone();
@@ -156,19 +156,19 @@ fn reason(run: &Run, waits: &[Value]) -> Option<String> {
 }
 
 /// The last reply of a run.
-pub(crate) fn reply_of(sql: &dyn Sql, run: &Run) -> Result<Option<Shared>> {
+pub(crate) fn reply_of(sql: &dyn Sql, run: &Run) -> Result<Option<SharedRow>> {
     if run.step == 0 {
         return Ok(None);
     }
-    Ok(rows::find(sql, run.block)?.filter(Row::is_reply).map(Shared::new))
+    Ok(rows::find(sql, run.block)?.filter(Row::is_reply).map(SharedRow::new))
 }
 
 /// The stored message with the reason of a failure, unless it is known already.
-fn failure_of(sql: &dyn Sql, run: &Run, end: &End, known: Option<&Shared>) -> Result<Option<Shared>> {
+fn failure_of(sql: &dyn Sql, run: &Run, end: &End, known: Option<&SharedRow>) -> Result<Option<SharedRow>> {
     if end.reason.outcome() != Outcome::Failed || known.is_some_and(|row| row.is_status()) {
         return Ok(None);
     }
-    Ok(rows::failure_at(sql, run.block, end.at_us)?.map(Shared::new))
+    Ok(rows::failure_at(sql, run.block, end.at_us)?.map(SharedRow::new))
 }
 
 /// The products of a run: its last reply, its files and its result.

@@ -13,11 +13,11 @@ use crate::definitions::budget::Unit;
 use crate::engine::call::Call;
 use crate::engine::features::Activity;
 use crate::error::Result;
-use crate::host::{Frame, Place};
+use crate::host::{Frame, FramePosition};
 use crate::json;
 use crate::limits;
 use crate::sdk::scope::Scope;
-use crate::store::messages::Shared;
+use crate::store::messages::SharedRow;
 use crate::store::runs::Run;
 use crate::store::runs::ledger::BudgetScope;
 use crate::store::side::Side;
@@ -90,7 +90,7 @@ pub(crate) struct Line {
 
 /// A running tool.
 #[derive(Clone, Copy)]
-pub(crate) struct AtWork<'a> {
+pub(crate) struct RunningTool<'a> {
     pub(crate) name: &'a str,
     pub(crate) scope: &'a Scope,
 }
@@ -106,7 +106,7 @@ impl Activity<'_> {
     }
 
     /// Sends a line. The caller has checked that a client wants it.
-    pub(crate) fn tell_progress(&self, kind: Kind, line: Line) -> Result<()> {
+    pub(crate) fn send_progress(&self, kind: Kind, line: Line) -> Result<()> {
         let now_ms = self.host.now_us() / 1_000;
         let (data, active) = self
             .read(|state, _| Ok((self.progress_data(state, kind, line, now_ms), state.active().is_some())))?;
@@ -169,7 +169,7 @@ impl Activity<'_> {
     }
 
     /// Sends the line of a reply's calls. The first line of a reply lists all its remaining calls.
-    pub(crate) fn tell_calls(&self, scope: &Scope, reply: &Shared, call: &Call) -> Result<()> {
+    pub(crate) fn send_calls(&self, scope: &Scope, reply: &SharedRow, call: &Call) -> Result<()> {
         if !self.wants_progress() {
             return Ok(());
         }
@@ -177,13 +177,13 @@ impl Activity<'_> {
         let calls = reply.calls.iter().skip(call.index).take(if first { usize::MAX } else { 1 });
         let tools: Vec<String> = calls.map(|call| call.name.clone()).collect();
         let text = format!("Executing tools: {}{}", listed(&tools), within(scope));
-        self.tell_progress(Kind::ToolExecution, Line { text, depth: scope.depth, tools, elapsed_s: None })
+        self.send_progress(Kind::ToolExecution, Line { text, depth: scope.depth, tools, elapsed_s: None })
     }
 
     /// Runs a tool, and sends heartbeat lines meanwhile. The timer runs only while a client listens.
     pub(crate) async fn with_heartbeats<T>(
         &self,
-        tool: AtWork<'_>,
+        tool: RunningTool<'_>,
         mut work: LocalBoxFuture<'_, T>,
     ) -> Result<T> {
         let begun = self.host.now_us();
@@ -204,11 +204,11 @@ impl Activity<'_> {
             let elapsed_s = (now - begun) / limits::SECOND_US;
             next = now + limits::HEARTBEAT_US - (now - begun) % limits::HEARTBEAT_US;
             if self.wants_progress() {
-                let AtWork { name, scope } = tool;
+                let RunningTool { name, scope } = tool;
                 let text = format!("Still executing: {name} ({elapsed_s} s){}", within(scope));
                 let tools = vec![name.to_owned()];
                 let line = Line { text, depth: scope.depth, tools, elapsed_s: Some(elapsed_s) };
-                self.tell_progress(Kind::ToolHeartbeat, line)?;
+                self.send_progress(Kind::ToolHeartbeat, line)?;
             }
         }
     }
@@ -222,27 +222,27 @@ impl Activity<'_> {
     }
 
     /// Sends the line of a pause before the next attempt.
-    pub(crate) fn tell_retry(&self, what: &str, depth: u32, pause_us: i64) -> Result<()> {
+    pub(crate) fn send_retry(&self, what: &str, depth: u32, pause_us: i64) -> Result<()> {
         if !self.wants_progress() {
             return Ok(());
         }
         let seconds = (pause_us + limits::SECOND_US - 1) / limits::SECOND_US;
         let text = format!("{what}, trying again in {seconds} s");
-        self.tell_progress(Kind::Retry, Line { text, depth, ..Line::default() })
+        self.send_progress(Kind::Retry, Line { text, depth, ..Line::default() })
     }
 
     /// Sends the line of a search of a memory.
-    pub(crate) fn tell_search(&self, memory: &str) -> Result<()> {
+    pub(crate) fn send_search(&self, memory: &str) -> Result<()> {
         if !self.wants_progress() {
             return Ok(());
         }
         let text = format!("Searching memory: {memory}");
-        self.tell_progress(Kind::MemorySearch, Line { text, ..Line::default() })
+        self.send_progress(Kind::MemorySearch, Line { text, ..Line::default() })
     }
 
     /// Sends the line of a parked run.
-    pub(crate) fn tell_waiting(&self, text: String) -> Result<()> {
-        self.tell_progress(Kind::Waiting, Line { text, ..Line::default() })
+    pub(crate) fn send_waiting(&self, text: String) -> Result<()> {
+        self.send_progress(Kind::Waiting, Line { text, ..Line::default() })
     }
 
     /// Sends a line from code, at most once a second.
@@ -254,7 +254,7 @@ impl Activity<'_> {
         }
         quiet_until_us.set(now + limits::SECOND_US);
         let text = self.variables().redact(text.to_owned());
-        self.tell_progress(Kind::Note, Line { text, depth, ..Line::default() })
+        self.send_progress(Kind::Note, Line { text, depth, ..Line::default() })
     }
 
     /// The line for a new listener: the last one, or the waits of a parked run.
@@ -280,7 +280,7 @@ impl Activity<'_> {
 }
 
 /// The frame of a line.
-pub(crate) fn progress_frame(data: Value, place: Place) -> Frame {
+pub(crate) fn progress_frame(data: Value, place: FramePosition) -> Frame {
     Frame { kind: "progress", id: None, data, silent: false, depth: 0, place }
 }
 

@@ -14,15 +14,15 @@ use crate::host::ai::AiRequest;
 use crate::host::http::{FetchError, Request, Response};
 use crate::limits;
 use crate::models::{
-    Chunks, Delta, ProviderCall, ProviderCalls, ProviderCode, ProviderError, Reply, ReplyBuilder, Silence,
+    Chunks, Delta, ProviderCall, ProviderCalls, ProviderCode, ProviderError, Reply, ReplyBuilder, TimeoutKind,
 };
 use crate::store::log::{Attempt, Event};
 use crate::store::runs::Step;
-use crate::work::timeout::Watch;
+use crate::work::timeout::Deadline;
 
 /// The time limits of a response, in microseconds.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct AttemptTimeouts {
     /// Until the first chunk.
     pub(crate) first_us: i64,
     /// Between chunks.
@@ -38,7 +38,7 @@ pub(crate) struct Streaming<'a> {
     builder: ReplyBuilder,
     /// Whether the reasoning is hidden from clients (spec §5.3).
     hidden: bool,
-    patience: Patience,
+    patience: AttemptTimeouts,
     attempt: &'a mut Attempt,
     /// Whether a partly shown response may be replaced by another one.
     restartable: bool,
@@ -77,7 +77,7 @@ impl<'a> Streaming<'a> {
         thread: &'a Thread,
         step: Step,
         hidden: bool,
-        patience: Patience,
+        patience: AttemptTimeouts,
         attempt: &'a mut Attempt,
     ) -> Streaming<'a> {
         Streaming {
@@ -108,31 +108,31 @@ impl<'a> Streaming<'a> {
     pub(crate) async fn reply(mut self, call: ProviderCall) -> Result<Result<Reply, ProviderError>> {
         let host = &*self.thread.host;
         let (out, name) = (call.out.clone(), call.provider.clone());
-        let Patience { first_us, stall_us, attempt_us } = self.patience;
+        let AttemptTimeouts { first_us, stall_us, attempt_us } = self.patience;
         let begun = host.now_us();
         let end = attempt_us.map_or(i64::MAX, |us| begun + us);
         let reasoning_us = limits::REASONING_US.max(attempt_us.unwrap_or(0));
         self.content_us = begun;
-        let mut watch = Watch::new(host, end.min(begun + first_us));
+        let mut watch = Deadline::new(host, end.min(begun + first_us));
         let mut running = self.thread.natives.provider(call);
         let mut heard_us = 0;
         loop {
             // The first chunk with payload has its own, longer limit.
             let silence = match self.attempt.first_us {
-                None => Silence::FirstChunk,
+                None => TimeoutKind::FirstChunk,
                 Some(_) => {
                     // A policy with a longer limit on silence allows empty events for as long.
                     let idle_us = limits::IDLE_EVENTS_US.max(stall_us);
                     let stalled_at = (heard_us + stall_us).min(self.payload_us + idle_us);
                     let reasoned_until = self.content_us + reasoning_us;
                     watch.until(stalled_at.min(reasoned_until).min(end));
-                    if reasoned_until < stalled_at { Silence::Content } else { Silence::Stall }
+                    if reasoned_until < stalled_at { TimeoutKind::Content } else { TimeoutKind::Stall }
                 }
             };
             let ended = match watch.within(poll_fn(|cx| out.poll(running.as_mut(), cx))).await {
                 Some(ended) => ended,
                 None => {
-                    let silence = if host.now_us() >= end { Silence::Attempt } else { silence };
+                    let silence = if host.now_us() >= end { TimeoutKind::Attempt } else { silence };
                     // The provider is notified, because it may know that its response is complete.
                     out.fall_silent(silence);
                     let last = running.as_mut().now_or_never();
@@ -240,7 +240,7 @@ impl<'a> Streaming<'a> {
 }
 
 /// The provider's access to the outside: the host's, with counts and notes.
-pub(crate) struct Outside {
+pub(crate) struct ProviderGateway {
     thread: Thread,
     /// The headers with the trace and the attempt's span, if models receive them.
     trace: Vec<(String, String)>,
@@ -250,11 +250,11 @@ pub(crate) struct Outside {
     adjusted: RefCell<Option<String>>,
 }
 
-impl Outside {
-    pub(crate) fn new(thread: Thread, step: Step, stream: u32) -> Outside {
+impl ProviderGateway {
+    pub(crate) fn new(thread: Thread, step: Step, stream: u32) -> ProviderGateway {
         let trace =
             thread.traces().trace_of_attempt(step, stream).map(|trace| trace.headers()).unwrap_or_default();
-        Outside { thread, trace, sent: RefCell::default(), adjusted: RefCell::default() }
+        ProviderGateway { thread, trace, sent: RefCell::default(), adjusted: RefCell::default() }
     }
 
     pub(crate) fn why_adjusted(&self) -> Option<String> {
@@ -266,7 +266,7 @@ impl Outside {
     }
 }
 
-impl ProviderCalls for Outside {
+impl ProviderCalls for ProviderGateway {
     fn now_us(&self) -> i64 {
         self.thread.host.now_us()
     }
@@ -302,7 +302,7 @@ impl ProviderCalls for Outside {
     fn drain(&self, mut rest: Chunks) {
         let thread = self.thread.clone();
         self.thread.host.spawn(Box::pin(async move {
-            let mut watch = Watch::new(&*thread.host, thread.host.now_us() + limits::SECOND_US);
+            let mut watch = Deadline::new(&*thread.host, thread.host.now_us() + limits::SECOND_US);
             while let Some(Some(Ok(_))) = watch.within(rest.next()).await {}
         }));
     }

@@ -8,7 +8,7 @@ use crate::definitions::message::ToolCall;
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
-use crate::models::{Payload, Placed, Reply};
+use crate::models::{Payload, PositionedBlock, Reply};
 use crate::store::runs::Step;
 use crate::store::window::{Author, Replay};
 
@@ -19,7 +19,7 @@ pub(crate) fn without(column: Option<&str>, call_id: &str) -> Option<String> {
         #[serde(borrow, default)]
         id: Option<std::borrow::Cow<'a, str>>,
     }
-    let of_call = |placed: &Placed| {
+    let of_call = |placed: &PositionedBlock| {
         let named: Option<Named<'_>> = crate::json::from_str(placed.block.get()).ok();
         named.and_then(|named| named.id).is_some_and(|id| id == call_id)
     };
@@ -100,8 +100,11 @@ mod tests {
                 prompt: "p".into(),
             };
             let block = Opaque::parse(r#"{"type":"thinking"}"#.to_owned()).unwrap();
-            let place =
-                |(text, calls): &(usize, usize)| Placed { text: *text, calls: *calls, block: block.clone() };
+            let place = |(text, calls): &(usize, usize)| PositionedBlock {
+                text: *text,
+                calls: *calls,
+                block: block.clone(),
+            };
             let replay = Replay { author, blocks: pieces.iter().map(place).collect() };
             let mut calls = vec![call("a", None), call("b", None), call("c", None)];
             for (index, _) in gone.iter().enumerate().filter(|(_, gone)| **gone) {

@@ -1,7 +1,7 @@
 //! Retries in a step: the policy for a model or a tool, and the pause before the next attempt
 //! (docs/models.md).
 
-use crate::definitions::retry::{Places, Policy, Resolved, Retry, RetryKind, shared_attempts};
+use crate::definitions::retry::{EffectivePolicy, Policy, PolicySources, Retry, RetryKind, shared_attempts};
 use crate::definitions::tier::may_repeat;
 use crate::definitions::{Implementation, Model, Tool};
 use crate::engine::definitions::Definitions;
@@ -11,12 +11,20 @@ use crate::limits;
 
 impl Retries<'_> {
     /// The policy for a model of the step.
-    pub(crate) fn model_retry(&self, definitions: &Definitions<'_>, model: &Model) -> Result<Resolved> {
+    pub(crate) fn model_retry(
+        &self,
+        definitions: &Definitions<'_>,
+        model: &Model,
+    ) -> Result<EffectivePolicy> {
         self.retry_policy(definitions, RetryKind::Model, &model.retry)
     }
 
     /// The policy for a tool of the step; `None` for a tool whose calls are never repeated.
-    pub(crate) fn tool_retry(&self, definitions: &Definitions<'_>, tool: &Tool) -> Result<Option<Resolved>> {
+    pub(crate) fn tool_retry(
+        &self,
+        definitions: &Definitions<'_>,
+        tool: &Tool,
+    ) -> Result<Option<EffectivePolicy>> {
         if !may_repeat(tool) {
             return Ok(None);
         }
@@ -28,7 +36,11 @@ impl Retries<'_> {
     }
 
     /// The policy for an embedding model of the step.
-    pub(crate) fn embedding_retry(&self, definitions: &Definitions<'_>, model: &Model) -> Result<Resolved> {
+    pub(crate) fn embedding_retry(
+        &self,
+        definitions: &Definitions<'_>,
+        model: &Model,
+    ) -> Result<EffectivePolicy> {
         self.retry_policy(definitions, RetryKind::Embedding, &model.retry)
     }
 
@@ -42,18 +54,23 @@ impl Retries<'_> {
         Ok(shared_attempts(&wanted))
     }
 
-    fn retry_policy(&self, definitions: &Definitions<'_>, kind: RetryKind, own: &Policy) -> Result<Resolved> {
+    fn retry_policy(
+        &self,
+        definitions: &Definitions<'_>,
+        kind: RetryKind,
+        own: &Policy,
+    ) -> Result<EffectivePolicy> {
         let run = self.read(|state, _| {
             let text = state.active().and_then(|run| run.retry.as_deref());
             text.map(crate::json::from_str::<Retry>).transpose().map_err(Error::internal)
         })?;
-        let places = Places {
+        let places = PolicySources {
             run: run.as_ref(),
             prompt: Some(&definitions.prompt.retry),
             folder: Some(&self.catalog.settings.retry_defaults),
             definition: Some(own),
         };
-        Ok(Resolved::of(kind, places))
+        Ok(EffectivePolicy::of(kind, places))
     }
 
     /// Waits before the next attempt, in memory. If the run cannot be parked, this includes long pauses, as

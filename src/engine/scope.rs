@@ -3,14 +3,14 @@
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::sdk::scope::{Entered, Origin, Scope};
+use crate::sdk::scope::{EntryMode, Origin, Scope};
 use crate::store::runs::{Parking, Run};
 
 impl Thread {
     /// The scope of the open step's calls.
     pub(crate) fn step_scope(&self, definitions: &Definitions<'_>) -> Result<Scope> {
         let entered =
-            self.read(|state, _| Ok(state.active().map_or(Entered::First, |run| self.entered(run))))?;
+            self.read(|state, _| Ok(state.active().map_or(EntryMode::First, |run| self.entered(run))))?;
         Ok(Scope {
             path: vec![definitions.prompt.name.clone()],
             origin: Origin::Step,
@@ -21,7 +21,7 @@ impl Thread {
     }
 
     /// Whether the run's step may have had effects before; its receipts record them.
-    pub(crate) fn entered(&self, run: &Run) -> Entered {
-        if run.recoveries > 0 { Entered::Again } else { self.ephemeral.entered.get() }
+    pub(crate) fn entered(&self, run: &Run) -> EntryMode {
+        if run.recoveries > 0 { EntryMode::Again } else { self.ephemeral.entered.get() }
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::definitions::message::ToolResult;
-use crate::definitions::{Scrubbed, Tool};
+use crate::definitions::{ScrubCounts, Tool};
 use crate::engine::features::Scrubbing;
 use crate::env::scrub::{Rules, Scrubber};
 use crate::error::Result;
@@ -23,7 +23,7 @@ impl Scrubbing<'_> {
         let (result, reported) = self.scrubbed_result(tool, result);
         if !result.scrubbed.is_none() {
             let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
-            self.tell_of_scrubbing(&thread, name);
+            self.report_scrubbing(&thread, name);
         }
         if !reported.is_none() {
             self.diagnosis().note(self.found_in(name, reported))?;
@@ -42,7 +42,7 @@ impl Scrubbing<'_> {
     ) -> ToolResult {
         let (result, reported) = self.scrubbed_result(tool, result);
         if !result.scrubbed.is_none() {
-            self.tell_of_scrubbing(&state.meta.thread_id, name);
+            self.report_scrubbing(&state.meta.thread_id, name);
         }
         if !reported.is_none()
             && let Ok(run) = state.active_mut()
@@ -58,7 +58,7 @@ impl Scrubbing<'_> {
     }
 
     /// The scrubbed result, and the findings that were left in it.
-    fn scrubbed_result(&self, tool: Option<&Tool>, result: ToolResult) -> (ToolResult, Scrubbed) {
+    fn scrubbed_result(&self, tool: Option<&Tool>, result: ToolResult) -> (ToolResult, ScrubCounts) {
         let rules = Rules::of(&self.catalog.settings.scrub, tool.and_then(|tool| tool.scrub.as_ref()));
         let mut scrubber = Scrubber::new(&rules);
         let result = cleaned(&mut scrubber, result);
@@ -66,14 +66,14 @@ impl Scrubbing<'_> {
     }
 
     /// Reports the scrubbing to the operator, because it explains a result that differs from the tool's.
-    fn tell_of_scrubbing(&self, thread: &str, name: &str) {
+    fn report_scrubbing(&self, thread: &str, name: &str) {
         self.variables().log_once(format!(
             "thread {thread}: what looks like a secret was taken out of the result of \"{name}\"; if it is none, \
              docs/scrubbing.md says how it is kept"
         ));
     }
 
-    fn found_in(&self, name: &str, found: Scrubbed) -> Diagnostic {
+    fn found_in(&self, name: &str, found: ScrubCounts) -> Diagnostic {
         let (count, s) = (found.total(), if found.total() == 1 { "" } else { "s" });
         let text =
             format!("The result of \"{name}\" has {count} text{s} that look like secrets; they were left.");

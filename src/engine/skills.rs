@@ -15,17 +15,17 @@ use crate::store::messages as rows;
 
 /// The skills for a model.
 #[derive(Default)]
-struct Given<'c> {
+struct Selection<'c> {
     /// Their texts are in the system prompt.
     active: Vec<&'c Skill>,
     /// Skills that the model can load.
     offered: Vec<&'c Skill>,
     /// Skills that are left out.
-    lacking: Vec<Lack<'c>>,
+    lacking: Vec<Omission<'c>>,
 }
 
 /// The reason why a skill is left out.
-struct Lack<'c> {
+struct Omission<'c> {
     code: &'static str,
     skill: &'c str,
     message: String,
@@ -45,7 +45,7 @@ impl Skills<'_> {
         }
         let wanted = self.named_by_message(definitions)?;
         let given = self.given_skills(definitions, model, &wanted);
-        for Lack { code, skill, message, data } in &given.lacking {
+        for Omission { code, skill, message, data } in &given.lacking {
             self.note_once(code, skill, message, data)?;
         }
         Ok(skilled(text, given))
@@ -62,7 +62,7 @@ impl Skills<'_> {
         }
         let wanted = self.named_by_message(definitions)?;
         let lacking = self.given_skills(definitions, model, &wanted).lacking.into_iter();
-        Ok(lacking.map(|Lack { code, skill, message, .. }| (code, skill.to_owned(), message)).collect())
+        Ok(lacking.map(|Omission { code, skill, message, .. }| (code, skill.to_owned(), message)).collect())
     }
 
     /// The system prompt with the skills, without notes.
@@ -84,14 +84,14 @@ impl Skills<'_> {
         definitions: &Definitions<'_>,
         model: &Model,
         wanted: &'a [String],
-    ) -> Given<'a> {
-        let mut given = Given::default();
+    ) -> Selection<'a> {
+        let mut given = Selection::default();
         let skills = self.catalog.skills_of(definitions.prompt);
         for name in wanted.iter().filter(|name| skills.iter().all(|(skill, _)| skill.head.name != **name)) {
             let message =
                 format!("The message asks for the skill \"{name}\", which the prompt does not have.");
             let data = json!({ "skill": name });
-            given.lacking.push(Lack { code: "skill.missing", skill: name, message, data });
+            given.lacking.push(Omission { code: "skill.missing", skill: name, message, data });
         }
         let mut tokens = 0;
         for (skill, activation) in skills {
@@ -104,7 +104,7 @@ impl Skills<'_> {
                 let message =
                     format!("The skill \"{name}\" is left out: the tool \"{tool}\" is not offered.");
                 let data = json!({ "skill": name, "tool": tool });
-                given.lacking.push(Lack { code: "skill.requirement", skill: name, message, data });
+                given.lacking.push(Omission { code: "skill.requirement", skill: name, message, data });
                 continue;
             }
             if activation == Activation::Auto {
@@ -118,7 +118,7 @@ impl Skills<'_> {
                 let message =
                     format!("The skill \"{name}\" is left out: too many are active at the same time.");
                 let data = json!({ "skill": name });
-                given.lacking.push(Lack { code: "skill.too_many", skill: name, message, data });
+                given.lacking.push(Omission { code: "skill.too_many", skill: name, message, data });
                 continue;
             }
             given.active.push(skill);
@@ -185,8 +185,8 @@ impl Skills<'_> {
 }
 
 /// A system prompt with the skills for its model.
-fn skilled(mut text: String, given: Given<'_>) -> String {
-    let Given { active, offered, lacking: _ } = given;
+fn skilled(mut text: String, given: Selection<'_>) -> String {
+    let Selection { active, offered, lacking: _ } = given;
     if !active.is_empty() {
         text.push_str("\n\n## Active skills");
         for skill in active {

@@ -6,12 +6,12 @@ use crate::definitions::Model;
 use crate::definitions::message::{Role, ToolCall};
 use crate::definitions::offered::is_of_tool;
 use crate::engine::batch::Batch;
-use crate::engine::budget::exceeded::Then;
+use crate::engine::budget::exceeded::Consequence;
 use crate::engine::definitions::Definitions;
-use crate::engine::flow::Next;
-use crate::engine::hooks::Blocked;
+use crate::engine::flow::StepResult;
+use crate::engine::hooks::BlockReason;
 use crate::engine::hooks::inbound::Drain;
-use crate::engine::model_call::{Answer, Called};
+use crate::engine::model_call::{AttemptReply, ModelOutcome};
 use crate::engine::stop;
 use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
@@ -21,25 +21,25 @@ use crate::json;
 use crate::limits;
 use crate::models::Reply;
 use crate::store::log::Attempt;
-use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::messages::{Inbound, Row, SharedRow};
 use crate::store::runs::end::Reason;
 use crate::store::runs::{Phase, Step};
 use crate::store::side::Side;
 use crate::store::state::State;
 use crate::text::first_bytes;
 
-enum Opened {
+enum StepStart {
     Step(Step),
     Capped(Cap),
 }
 
 impl Thread {
     /// Runs one step, from the stored phase on.
-    pub(crate) async fn step(&self) -> Result<Next> {
+    pub(crate) async fn step(&self) -> Result<StepResult> {
         self.variables().ready_env().await?;
         self.mcp().ready_lists().await?;
         let Some(definitions) = self.definitions()? else { return self.definition_missing() };
-        if let Some(text) = self.diagnosis().look_through(&definitions)? {
+        if let Some(text) = self.diagnosis().run_diagnostics(&definitions)? {
             return self.ended(Reason::StrictDiagnostics, Some(text));
         }
         self.hooks().hook_thread(&definitions).await?;
@@ -54,14 +54,14 @@ impl Thread {
             None => {
                 // 1. Drain the queue.
                 let Drain::Ready(from) = self.hooks().hook_inbound(&definitions).await? else {
-                    return Ok(Next::Yield);
+                    return Ok(StepResult::Yield);
                 };
                 let step = match self.open_step(&definitions)? {
-                    Opened::Step(step) => step,
-                    Opened::Capped(cap) => return self.ended(cap.reason(), Some(cap.message())),
+                    StepStart::Step(step) => step,
+                    StepStart::Capped(cap) => return self.ended(cap.reason(), Some(cap.message())),
                 };
                 if self.hooks().observe_inbound(&definitions, step, from).await? == Drain::Yields {
-                    return Ok(Next::Yield);
+                    return Ok(StepResult::Yield);
                 }
                 let answer = match self.ask_model(&definitions, step).await? {
                     Ok(answer) => *answer,
@@ -83,7 +83,7 @@ impl Thread {
         let reply = self.with_queued(reply)?;
         // 7. Evaluate the stop conditions.
         match self.evaluate(&definitions, &reply)? {
-            None => Ok(Next::Step),
+            None => Ok(StepResult::Step),
             Some((reason, message)) => self.ended(reason, message),
         }
     }
@@ -93,33 +93,33 @@ impl Thread {
         &self,
         definitions: &Definitions<'_>,
         step: Step,
-    ) -> Result<Result<Box<Answer>, (Reason, String)>> {
+    ) -> Result<Result<Box<AttemptReply>, (Reason, String)>> {
         loop {
             // 2. Assemble the context.
             let request = match self.model_context().assemble(definitions, step).await? {
                 Ok(request) => self.budgets().last_request(request)?,
-                Err(Blocked(why)) => return Ok(Err((Reason::HookBlocked, why))),
+                Err(BlockReason(why)) => return Ok(Err((Reason::HookBlocked, why))),
             };
             // 3. Call the model.
             match self.call_model(definitions, step, request).await? {
-                Called::Answer(answer) => return Ok(Ok(Box::new(answer))),
-                Called::TooLong => self.model_context().halve_window()?,
-                Called::Elsewhere => {}
-                Called::Failed(text) => return Ok(Err((Reason::ModelError, text))),
-                Called::Exceeded(exceeded) => match self.budgets().over_budget(exceeded).await? {
-                    Then::Finish => {}
-                    Then::Fail(text) => return Ok(Err((Reason::BudgetExceeded, text))),
+                ModelOutcome::Answer(answer) => return Ok(Ok(Box::new(answer))),
+                ModelOutcome::TooLong => self.model_context().halve_window()?,
+                ModelOutcome::Elsewhere => {}
+                ModelOutcome::Failed(text) => return Ok(Err((Reason::ModelError, text))),
+                ModelOutcome::Exceeded(exceeded) => match self.budgets().over_budget(exceeded).await? {
+                    Consequence::Finish => {}
+                    Consequence::Fail(text) => return Ok(Err((Reason::BudgetExceeded, text))),
                 },
             }
         }
     }
 
-    fn ended(&self, reason: Reason, message: Option<String>) -> Result<Next> {
+    fn ended(&self, reason: Reason, message: Option<String>) -> Result<StepResult> {
         self.end_run(reason, message)?;
-        Ok(Next::Ended)
+        Ok(StepResult::Ended)
     }
 
-    fn definition_missing(&self) -> Result<Next> {
+    fn definition_missing(&self) -> Result<StepResult> {
         let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
         let message = format!(
             "The agent “{agent}”, its prompt or its model is not among the definitions any more, so this run cannot go on."
@@ -158,12 +158,12 @@ impl Thread {
     }
 
     /// The open step's reply, if it was stored before a crash.
-    fn stored_reply(&self) -> Result<Option<Shared>> {
+    fn stored_reply(&self) -> Result<Option<SharedRow>> {
         self.read(|state, sql| match state.active() {
             Some(run) if run.phase == Phase::Tools => {
                 match state.window.as_ref().and_then(|window| window.row(run.block)) {
                     Some(row) => Ok(Some(row.clone())),
-                    None => Ok(crate::store::messages::find(sql, run.block)?.map(Shared::new)),
+                    None => Ok(crate::store::messages::find(sql, run.block)?.map(SharedRow::new)),
                 }
             }
             _ => Ok(None),
@@ -172,7 +172,7 @@ impl Thread {
 
     /// Takes in all queued messages by reserving the step's block behind them, and counts the step and its
     /// first attempt, all before the work. An open step is kept.
-    fn open_step(&self, definitions: &Definitions<'_>) -> Result<Opened> {
+    fn open_step(&self, definitions: &Definitions<'_>) -> Result<StepStart> {
         let now = self.host.now_us();
         let mut near = Vec::new();
         let mut before = 0;
@@ -181,10 +181,10 @@ impl Thread {
             let run = state.active_mut()?;
             before = run.block;
             if run.phase == Phase::Model {
-                return Ok(Opened::Step(Step::own(run.block)));
+                return Ok(StepStart::Step(Step::own(run.block)));
             }
             if let Some(cap) = stop::cap(run, definitions.side, definitions.agent.session_turns()) {
-                return Ok(Opened::Capped(cap));
+                return Ok(StepStart::Capped(cap));
             }
             run.phase = Phase::Model;
             run.step += 1;
@@ -199,20 +199,20 @@ impl Thread {
                 ledger.close_step();
                 ledger.unseen = 0;
             }
-            self.budgets().book_time(run, now);
-            near = self.budgets().near_limits(run, now);
+            self.budgets().charge_time(run, now);
+            near = self.budgets().limits_close_to(run, now);
             run.update(sql)?;
             let long = (run.step % limits::EXPORT_STEPS == 1 && run.step > 1).then(|| run.clone());
             state.filled = 0;
             state.drain();
             if let Some(run) = long {
-                self.telemetry().owe_spans(state, sql, &run, now)?;
+                self.telemetry().schedule_spans(state, sql, &run, now)?;
             }
-            self.summarizer().owe_summary(state, sql, now)?;
-            Ok(Opened::Step(Step::own(block)))
+            self.summarizer().schedule_summary(state, sql, now)?;
+            Ok(StepStart::Step(Step::own(block)))
         })?;
         self.budgets().announce_budget("warning", &near);
-        if let Opened::Step(step) = &opened {
+        if let StepStart::Step(step) = &opened {
             self.drained(step.block)?;
             self.announce_step(before)?;
         }
@@ -234,9 +234,14 @@ impl Thread {
     }
 
     /// Stores the reply and the phase of its calls, in one transition.
-    async fn store_reply(&self, definitions: &Definitions<'_>, step: Step, answer: Answer) -> Result<Shared> {
+    async fn store_reply(
+        &self,
+        definitions: &Definitions<'_>,
+        step: Step,
+        answer: AttemptReply,
+    ) -> Result<SharedRow> {
         let now = self.host.now_us();
-        let Answer { reply, attempt, underway } = answer;
+        let AttemptReply { reply, attempt, underway } = answer;
         let reasoning = self.replay_column(definitions, step, &reply)?;
         let row =
             self.read(|state, _| Ok(Row { reasoning, ..reply_row(state, definitions, step, reply, now) }))?;
@@ -250,7 +255,7 @@ impl Thread {
             let run = state.active_mut()?;
             run.phase = Phase::Tools;
             if let Some(ledger) = &mut run.ledger {
-                ledger.book_logged(&attempt);
+                ledger.charge_logged(&attempt);
             }
             Ok(row)
         })?;
@@ -306,7 +311,7 @@ impl Thread {
         kind: &str,
         text: &str,
         reason: Reason,
-    ) -> Result<Shared> {
+    ) -> Result<SharedRow> {
         let seq = state.next_seq();
         let metadata = json!({ "status_kind": kind, "reason": reason.as_str() });
         let row = Row {

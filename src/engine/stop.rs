@@ -5,10 +5,10 @@ use serde_json::Value;
 use crate::definitions::message::{Role, ToolCall, ToolStatus};
 use crate::definitions::{AgentKind, SessionTool, SideConfig};
 use crate::limits;
-use crate::store::messages::{Row, Shared};
+use crate::store::messages::{Row, SharedRow};
 use crate::store::runs::Run;
 use crate::store::runs::end::Reason;
-use crate::store::side::{Asked, Side};
+use crate::store::side::{CodeRequest, Side};
 
 /// The facts when a step's calls are done.
 #[derive(Clone, Copy)]
@@ -17,10 +17,10 @@ pub(crate) struct StepFacts<'a> {
     /// The side that acted, and its configuration.
     pub(crate) active: Side,
     pub(crate) side: &'a SideConfig,
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<CodeRequest>,
     pub(crate) reply: &'a Row,
     /// The turn's rows, oldest first, with the results of the reply's calls.
-    pub(crate) history: &'a [Shared],
+    pub(crate) history: &'a [SharedRow],
 }
 
 /// The next action after a step.
@@ -90,16 +90,16 @@ fn succeeded(facts: &StepFacts<'_>, tool: &SessionTool) -> Option<usize> {
 
 /// `execution.stop()`.
 fn stopped_by_code(facts: &StepFacts<'_>) -> Option<Verdict> {
-    (facts.asked == Some(Asked::Stop)).then_some(Verdict::End(Reason::StoppedByCode, None))
+    (facts.asked == Some(CodeRequest::Stop)).then_some(Verdict::End(Reason::StoppedByCode, None))
 }
 
 /// `execution.forceTurn()`: the acting side continues whatever its reply was, or the other side takes over.
 fn forced_turn(facts: &StepFacts<'_>) -> Option<Verdict> {
     match (facts.kind, facts.asked?) {
-        (AgentKind::DualAi, Asked::Turn(side)) if side == facts.active => Some(Verdict::Step),
-        (AgentKind::DualAi, Asked::Turn(_)) => Some(Verdict::Switch),
+        (AgentKind::DualAi, CodeRequest::Turn(side)) if side == facts.active => Some(Verdict::Step),
+        (AgentKind::DualAi, CodeRequest::Turn(_)) => Some(Verdict::Switch),
         // A person's turn cannot be forced.
-        (AgentKind::AiHuman, Asked::Turn(_)) | (_, Asked::Stop) => None,
+        (AgentKind::AiHuman, CodeRequest::Turn(_)) | (_, CodeRequest::Stop) => None,
     }
 }
 
@@ -153,9 +153,9 @@ fn repeated_tool_error(facts: &StepFacts<'_>) -> Option<Verdict> {
 }
 
 /// The error of the newest tool results, and its number of repetitions in a row.
-fn repeated_error(history: &[Shared]) -> Option<(&str, u32)> {
+fn repeated_error(history: &[SharedRow]) -> Option<(&str, u32)> {
     let mut results = history.iter().rev().filter(|row| row.status.is_some());
-    let error = |row: &'_ Shared| row.status == Some(ToolStatus::Error);
+    let error = |row: &'_ SharedRow| row.status == Some(ToolStatus::Error);
     let newest = results.next().filter(|row| error(row))?;
     let text = newest.content.as_deref().unwrap_or_default();
     let same = results
@@ -249,17 +249,17 @@ mod tests {
         }
     }
 
-    fn result(seq: i64, call: &ToolCall, status: ToolStatus) -> Shared {
+    fn result(seq: i64, call: &ToolCall, status: ToolStatus) -> SharedRow {
         let row = Row::new(seq, Role::Tool, "No.", 0);
-        Shared::new(Row { tool_call_id: Some(call.id.clone()), status: Some(status), ..row })
+        SharedRow::new(Row { tool_call_id: Some(call.id.clone()), status: Some(status), ..row })
     }
 
     /// A step to which every rule applies.
     struct Story {
         agent: Agent,
-        asked: Option<Asked>,
+        asked: Option<CodeRequest>,
         reply: Row,
-        history: Vec<Shared>,
+        history: Vec<SharedRow>,
     }
 
     impl Story {
@@ -271,12 +271,12 @@ mod tests {
             }));
             let calls = vec![call("finish"), call("give_up"), call("done")];
             let old = |seq| result(seq, &call("x"), ToolStatus::Error);
-            let mut history: Vec<Shared> = (1..=8).map(old).collect();
+            let mut history: Vec<SharedRow> = (1..=8).map(old).collect();
             history.push(result(301, &calls[0], ToolStatus::Success));
             history.push(result(302, &calls[1], ToolStatus::Success));
             history.push(result(303, &calls[2], ToolStatus::Success));
             let reply = Row { calls, ..Row::new(300, Role::Assistant, "Well.", 0) };
-            Story { agent: agent.unwrap(), asked: Some(Asked::Stop), reply, history }
+            Story { agent: agent.unwrap(), asked: Some(CodeRequest::Stop), reply, history }
         }
 
         fn verdict(&self) -> Verdict {
@@ -305,11 +305,11 @@ mod tests {
             assert_eq!(story.verdict(), Verdict::Session(Reason::SessionStop, 0));
             story.fails(0);
             assert_eq!(story.verdict(), Verdict::End(Reason::StoppedByCode, None));
-            story.asked = Some(Asked::Turn(Side::A));
+            story.asked = Some(CodeRequest::Turn(Side::A));
             let ended = |reason| switch.clone().unwrap_or(Verdict::Turn(reason));
             let forced = if kind == "dual_ai" { Verdict::Step } else { Verdict::Turn(Reason::StopTool) };
             assert_eq!(story.verdict(), forced);
-            story.asked = Some(Asked::Turn(Side::B));
+            story.asked = Some(CodeRequest::Turn(Side::B));
             assert_eq!(story.verdict(), ended(Reason::StopTool));
             story.asked = None;
             // The stop tool need not succeed.
@@ -328,7 +328,7 @@ mod tests {
             assert_eq!(story.verdict(), switch.clone().unwrap_or(Verdict::Step));
             story.reply.content = None;
             assert_eq!(story.verdict(), Verdict::Step);
-            story.history.push(Shared::new(Row::new(299, Role::Assistant, " ", 0)));
+            story.history.push(SharedRow::new(Row::new(299, Role::Assistant, " ", 0)));
             assert!(matches!(story.verdict(), Verdict::End(Reason::EmptyReply, Some(_))));
         }
     }

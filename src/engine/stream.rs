@@ -13,14 +13,14 @@ use crate::engine::items::{items, with_items};
 use crate::engine::progress::progress_frame;
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::host::{Filter, Frame, Place, Sql};
+use crate::host::{Filter, Frame, FramePosition, Sql};
 use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
 use crate::store::log::Attempt;
 use crate::store::logs;
-use crate::store::messages::page::Shown;
-use crate::store::messages::{Inbound, Row, Shared, message_id, message_seq, page};
+use crate::store::messages::page::VisibilityFilter;
+use crate::store::messages::{Inbound, Row, SharedRow, message_id, message_seq, page};
 use crate::store::runs::{Run, Step};
 use crate::store::state::State;
 use crate::store::waits;
@@ -97,7 +97,7 @@ pub(crate) fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Positio
         silent: row.silent,
         depth: row.depth,
         // A queued message has no run yet; it is sent again when a run takes it in.
-        place: if state.is_queued(row) { Place::Outside } else { Place::At(row.seq) },
+        place: if state.is_queued(row) { FramePosition::Outside } else { FramePosition::At(row.seq) },
     })
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Pos
         }),
         silent: false,
         depth: 0,
-        place: Place::At(partial.seq),
+        place: FramePosition::At(partial.seq),
     }
 }
 
@@ -130,12 +130,12 @@ fn reset_frame(state: &State, seq: i64, stream: u32, depth: u32) -> Frame {
         data: json!({ "type": "message_reset", "message_id": message, "attempt": stream }),
         silent: false,
         depth,
-        place: Place::At(seq),
+        place: FramePosition::At(seq),
     }
 }
 
 fn outside(progress: Value) -> Frame {
-    progress_frame(progress, Place::Outside)
+    progress_frame(progress, FramePosition::Outside)
 }
 
 impl Thread {
@@ -154,7 +154,7 @@ impl Thread {
             let thread = state.meta.thread();
             caller.may(&Action::Stream, Some(thread))
         })?;
-        self.history().must_be_copied()?;
+        self.history().ensure_copied()?;
         self.wake()?;
         let frames = self.read(|state, sql| {
             let thread = &state.meta.stem;
@@ -186,7 +186,7 @@ impl Thread {
             limits::SNAPSHOT_BYTES.saturating_sub(partial.map_or(0, |partial| json_bytes(&partial.text)));
         let thread = &state.meta.stem;
         let mut page = Page::of_bytes(limits::SNAPSHOT_ROWS, left);
-        let shown = Shown { depth: filter.depth, silent: filter.silent };
+        let shown = VisibilityFilter { depth: filter.depth, silent: filter.silent };
         page::newest(sql, shown, i64::from(limits::SNAPSHOT_ROWS) + 1, &mut |row| {
             page.add(|| Ok(row.to_json(thread, state.is_queued(&row))))
         })?;
@@ -215,7 +215,14 @@ impl Thread {
             }
         }
         let id = Position::now(state, partial).id(thread);
-        Ok(Frame { kind: "snapshot", id: Some(id), data, silent: false, depth: 0, place: Place::Outside })
+        Ok(Frame {
+            kind: "snapshot",
+            id: Some(id),
+            data,
+            silent: false,
+            depth: 0,
+            place: FramePosition::Outside,
+        })
     }
 
     /// The frames that a client at `position` has missed, each with the id of the position behind it; `None`
@@ -316,13 +323,15 @@ impl Thread {
     }
 
     /// The position of current events: that of the newest run, if it is known.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> FramePosition {
         let state = self.state.try_borrow().ok();
-        let Some(state) = state.as_ref().and_then(|state| state.as_ref()) else { return Place::Outside };
+        let Some(state) = state.as_ref().and_then(|state| state.as_ref()) else {
+            return FramePosition::Outside;
+        };
         // A step of queued tools has no block of its own: its events come behind the message that queued the
         // first tool.
         let queued = state.queued_tools.first().map_or(0, |tool| tool.seq);
-        state.run.as_ref().map_or(Place::Outside, |run| Place::At(run.block.max(queued)))
+        state.run.as_ref().map_or(FramePosition::Outside, |run| FramePosition::At(run.block.max(queued)))
     }
 
     /// Sends an `event` frame of a tool, an endpoint or the runtime to listeners (spec §28.1).
@@ -334,7 +343,7 @@ impl Thread {
     }
 
     /// Sends a stored message.
-    pub(crate) fn broadcast_message(&self, row: &Shared) -> Result<()> {
+    pub(crate) fn broadcast_message(&self, row: &SharedRow) -> Result<()> {
         if !self.has_listeners() {
             return Ok(());
         }
@@ -391,7 +400,7 @@ impl Thread {
             data,
             silent: false,
             depth,
-            place: Place::At(step.block),
+            place: FramePosition::At(step.block),
         });
         Ok(())
     }
@@ -410,7 +419,7 @@ impl Thread {
             data,
             silent: false,
             depth,
-            place: Place::At(step.block),
+            place: FramePosition::At(step.block),
         });
         Ok(())
     }
@@ -469,7 +478,7 @@ impl Thread {
     }
 
     /// Announces a stored reply.
-    pub(crate) fn announce_reply(&self, row: &Shared, attempt: &Attempt) -> Result<()> {
+    pub(crate) fn announce_reply(&self, row: &SharedRow, attempt: &Attempt) -> Result<()> {
         self.announce(
             "llm_response",
             json!({ "tokens": attempt.output_tokens, "latency": attempt.latency_ms() }),
@@ -517,12 +526,12 @@ impl Thread {
 }
 
 /// Messages behind a seq that woke the run and that the open step has taken in.
-fn taken_in(state: &State, sql: &dyn Sql, before: i64) -> Result<Vec<Shared>> {
+fn taken_in(state: &State, sql: &dyn Sql, before: i64) -> Result<Vec<SharedRow>> {
     let block = state.run.as_ref().map_or(0, |run| run.block);
     let mut rows = Vec::new();
     page::top_level_between(sql, before, block, &mut |row| {
         if row.inbound == Inbound::Triggers {
-            rows.push(Shared::new(row));
+            rows.push(SharedRow::new(row));
         }
         Ok(std::ops::ControlFlow::Continue(()))
     })?;

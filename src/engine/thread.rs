@@ -45,17 +45,17 @@ impl Deref for Thread {
 
 /// The current thread of an object. A deleted thread is replaced by a new one, which may be created. The new
 /// thread shares no memory with work that still runs in the old one.
-pub struct Place(RefCell<Thread>);
+pub struct ThreadSlot(RefCell<Thread>);
 
-impl Place {
+impl ThreadSlot {
     /// A slot for a thread on this host, with the runtimes of the application's code. Reads nothing yet.
     pub fn new(
         host: Rc<dyn Host>,
         natives: Rc<dyn Natives>,
         sandbox: Rc<dyn Sandbox>,
         catalog: Rc<Catalog>,
-    ) -> Place {
-        Place(RefCell::new(Thread::new(host, natives, sandbox, catalog)))
+    ) -> ThreadSlot {
+        ThreadSlot(RefCell::new(Thread::new(host, natives, sandbox, catalog)))
     }
 
     /// The current thread.
@@ -122,7 +122,7 @@ impl Thread {
     fn transit(&self, f: &mut dyn FnMut(&mut State, &dyn Sql) -> Result<()>) -> Result<()> {
         self.ensure_loaded()?;
         let mut state = self.state.borrow_mut().take().ok_or_else(access::no_thread)?;
-        let empties = Empties(&self.state);
+        let empties = CacheGuard(&self.state);
         self.transact(&mut |sql| {
             f(&mut state, sql)?;
             if !state.changed.is_empty() {
@@ -150,7 +150,7 @@ impl Thread {
     /// See [`Thread::transaction`]. An error or a panic rolls it back. The alarm's state is then unknown,
     /// because it may have been set inside.
     fn transact(&self, f: &mut dyn FnMut(&dyn Sql) -> Result<()>) -> Result<()> {
-        self.must_be_here()?;
+        self.ensure_not_deleted()?;
         let rolls_back = self.ephemeral.alarm.forget_unless_kept();
         self.host.transact(f)?;
         rolls_back.keep();
@@ -180,17 +180,17 @@ impl Thread {
         schema::migrate(sql, 0)?;
         state.meta.insert(sql, schema::VERSION)?;
         if !state.created_told {
-            meta::must_tell_created(sql)?;
+            meta::mark_created_pending(sql)?;
         }
         self.outbox().post_row(state, sql, now)
     }
 
-    fn must_be_here(&self) -> Result<()> {
+    fn ensure_not_deleted(&self) -> Result<()> {
         if self.gone.get() { Err(access::no_thread()) } else { Ok(()) }
     }
 
     pub(crate) fn ensure_loaded(&self) -> Result<()> {
-        self.must_be_here()?;
+        self.ensure_not_deleted()?;
         self.load()?;
         self.mcp().load_lists()?;
         let Err(error) = self.settle_works() else { return Ok(()) };
@@ -212,9 +212,9 @@ impl Thread {
 }
 
 /// Drops any state that was loaded during a transition, however the transition ends.
-struct Empties<'a>(&'a RefCell<Option<Box<State>>>);
+struct CacheGuard<'a>(&'a RefCell<Option<Box<State>>>);
 
-impl Drop for Empties<'_> {
+impl Drop for CacheGuard<'_> {
     fn drop(&mut self) {
         if let Ok(mut state) = self.0.try_borrow_mut() {
             state.take();

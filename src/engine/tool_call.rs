@@ -4,27 +4,27 @@
 use serde_json::{Map, Value};
 
 use crate::definitions::message::{ToolCall, ToolResult};
-use crate::definitions::retry::{Resolved, RetryOn};
+use crate::definitions::retry::{EffectivePolicy, RetryOn};
 use crate::definitions::tier::tier;
 use crate::definitions::{Implementation, Tier, Tool, ToolEntry};
 use crate::engine::call::{Call, Work};
 use crate::engine::definitions::Definitions;
-use crate::engine::mcp::Calling;
-use crate::engine::mcp::input::AsksPeople;
+use crate::engine::mcp::ServerCall;
+use crate::engine::mcp::input::InputCall;
 use crate::engine::thread::Thread;
-use crate::engine::told::Told;
+use crate::engine::tool_events::ToolCallEvent;
 use crate::engine::tool_queue;
 use crate::engine::waits::retry::{LaterAttempt, parks};
 use crate::error::{Error, Result};
 use crate::models::backoff_us;
-use crate::sdk::scope::{Entered, Scope};
-use crate::store::messages::{Inbound, Shared};
+use crate::sdk::scope::{EntryMode, Scope};
+use crate::store::messages::{Inbound, SharedRow};
 use crate::store::receipts;
 use crate::store::receipts::NewReceipt;
 use crate::store::state::State;
 use crate::store::waits::Wait;
 use crate::work::native::NativeCall;
-use crate::work::{Failure, Way};
+use crate::work::{ExecutionPlan, Failure};
 use crate::{limits, work};
 
 /// A call that is ready to run. From here on all callers take the same path ([`Thread::perform`]).
@@ -44,7 +44,7 @@ pub(crate) struct PreparedCall<'a> {
     /// Whether a person has approved it.
     pub(crate) approved: bool,
     /// The event data for a call of a reply.
-    pub(crate) told: Option<Told<'a>>,
+    pub(crate) told: Option<ToolCallEvent<'a>>,
 }
 
 /// The `error_code` with which a tool asks for an approval (docs/approvals.md).
@@ -61,7 +61,7 @@ enum NextRun {
 }
 
 /// The work of a call.
-pub(crate) struct AskedWork<'a> {
+pub(crate) struct CallWork<'a> {
     pub(crate) definitions: &'a Definitions<'a>,
     pub(crate) entry: &'a ToolEntry,
     pub(crate) work: Work<'a>,
@@ -73,7 +73,7 @@ pub(crate) struct AskedWork<'a> {
 impl Thread {
     /// The first call without a stored result, of the reply or else of a queued tool, with the message that
     /// holds it.
-    pub(crate) fn next_call(&self, reply: &Shared) -> Result<Option<(Shared, Call)>> {
+    pub(crate) fn next_call(&self, reply: &SharedRow) -> Result<Option<(SharedRow, Call)>> {
         self.read(|state, sql| {
             let index = match reply.inbound {
                 Inbound::QueuedTool => reply.calls.len(),
@@ -96,18 +96,18 @@ impl Thread {
         scope: &Scope,
         earlier: Option<i64>,
         new: impl FnOnce(&mut State) -> NewReceipt<'a>,
-    ) -> Result<(i64, Entered)> {
+    ) -> Result<(i64, EntryMode)> {
         self.transition(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             if let Some(id) = earlier {
                 state.starts_detached(sql, scope, id)?;
                 receipts::restart(sql, id)?;
-                return Ok((id, Entered::Again));
+                return Ok((id, EntryMode::Again));
             }
             let receipt = new(state);
             state.starts_detached(sql, scope, receipt.id)?;
             receipt.insert(sql)?;
-            Ok((receipt.id, Entered::First))
+            Ok((receipt.id, EntryMode::First))
         })
     }
 
@@ -116,7 +116,7 @@ impl Thread {
         &self,
         call: PreparedCall<'_>,
         receipt: i64,
-        entered: Entered,
+        entered: EntryMode,
     ) -> Result<(ToolResult, bool)> {
         let PreparedCall {
             scope,
@@ -131,10 +131,10 @@ impl Thread {
             approved,
             told,
         } = call;
-        let told = told.unwrap_or(Told { name, id: None, arguments: None, seq: None });
+        let told = told.unwrap_or(ToolCallEvent { name, id: None, arguments: None, seq: None });
         let inside = scope.within(key, receipt, entered);
         self.activity().announce_tool_start(&told);
-        let asked = AskedWork { definitions, entry, work, call_id, args, approved };
+        let asked = CallWork { definitions, entry, work, call_id, args, approved };
         let mut result = self.work_of(&inside, asked).await?;
         if !scope.is_detached() && self.read(|state, _| Ok(state.active().is_none()))? {
             // The call has terminated its own thread. That aborted this flow, which ends at its next await.
@@ -150,8 +150,8 @@ impl Thread {
     }
 
     /// Does the work of a call, and removes secrets from its result. `inside`: the scope within that call.
-    pub(crate) async fn work_of(&self, inside: &Scope, asked: AskedWork<'_>) -> Result<ToolResult> {
-        let AskedWork { definitions, entry, work, .. } = asked;
+    pub(crate) async fn work_of(&self, inside: &Scope, asked: CallWork<'_>) -> Result<ToolResult> {
+        let CallWork { definitions, entry, work, .. } = asked;
         match work {
             Work::Tool(tool) if crate::engine::skills::loads(tool) => {
                 Ok(self.skills().load_skill(definitions, &asked.args))
@@ -179,7 +179,7 @@ impl Thread {
     async fn tool_work(
         &self,
         inside: &Scope,
-        AskedWork { definitions, entry, call_id, args, approved, .. }: AskedWork<'_>,
+        CallWork { definitions, entry, call_id, args, approved, .. }: CallWork<'_>,
         tool: &Tool,
     ) -> Result<ToolResult> {
         let (thread_id, stem) =
@@ -217,7 +217,7 @@ impl Thread {
             sleep: self.sleep(),
             state: self.state_in(at.clone()),
         };
-        let asking = AsksPeople { tool, server: None, inside, definitions, call: call.asked() };
+        let asking = InputCall { tool, server: None, inside, definitions, call: call.asked() };
         let result = self.run_tool(inside, definitions, tool, &env, call).await?;
         let Some(what) = at.refused() else { return self.mcp().asks_people(asking, result, far).await };
         let text = format!("\"{}\" is `read_only`, and tried to {what}.", tool.name);
@@ -244,7 +244,7 @@ impl Thread {
             None => timeout_ms,
         };
         let trace = || self.traces().trace_at(inside);
-        let way = Way { run: &tool.run, limit_ms, http_ms, env, trace: &trace };
+        let way = ExecutionPlan { run: &tool.run, limit_ms, http_ms, env, trace: &trace };
         let policy = policy.filter(|policy| policy.max_attempts > 1);
         loop {
             let again = policy.as_ref().map(|policy| (policy, call.clone()));
@@ -263,7 +263,7 @@ impl Thread {
                 )? {
                     NextRun::After(pause) => {
                         let depth = inside.depth.saturating_sub(1);
-                        self.activity().tell_retry(&format!("{} failed", tool.name), depth, pause)?;
+                        self.activity().send_retry(&format!("{} failed", tool.name), depth, pause)?;
                         self.retries().pause_before_retry(pause).await;
                         call = again;
                         continue;
@@ -282,11 +282,11 @@ impl Thread {
         inside: &Scope,
         definitions: &Definitions<'_>,
         tool: &Tool,
-        way: &Way<'_>,
+        way: &ExecutionPlan<'_>,
         call: NativeCall,
     ) -> Result<Result<ToolResult, (Box<ToolResult>, Option<RetryOn>)>> {
         if let Implementation::Mcp(of) = &tool.run {
-            let ran = self.mcp().mcp_call(Calling { tool, of, inside, definitions }, way, call).await?;
+            let ran = self.mcp().mcp_call(ServerCall { tool, of, inside, definitions }, way, call).await?;
             return Ok(ran.map_err(|trouble| {
                 let result = ToolResult::error(trouble.text);
                 (Box::new(ToolResult { error_code: Some(trouble.code.into()), ..result }), trouble.may_pass)
@@ -302,7 +302,13 @@ impl Thread {
 
     /// The next action after a run that failed with this text. Another run is counted in the call's receipt,
     /// together with recoveries. If the run is parked first, it is counted when the call is entered again.
-    fn next_tool_run(&self, inside: &Scope, policy: &Resolved, name: &str, failed: &str) -> Result<NextRun> {
+    fn next_tool_run(
+        &self,
+        inside: &Scope,
+        policy: &EffectivePolicy,
+        name: &str,
+        failed: &str,
+    ) -> Result<NextRun> {
         let Some(id) = inside.receipt else { return Ok(NextRun::None) };
         let most = i64::from(policy.max_attempts.min(limits::IDEMPOTENT_RUNS));
         let random = self.host.random();
@@ -328,7 +334,7 @@ impl Thread {
 }
 
 /// The time limit of one run of a tool in milliseconds: the shorter of the tool's and its policy's.
-fn attempt_ms(tool: &Tool, policy: Option<&Resolved>) -> Option<u64> {
+fn attempt_ms(tool: &Tool, policy: Option<&EffectivePolicy>) -> Option<u64> {
     let attempt_ms = policy.and_then(|policy| u64::try_from(policy.timeout_us? / 1000).ok());
     match (tool.timeout_ms, attempt_ms) {
         (Some(tool), Some(attempt)) => Some(tool.min(attempt)),

@@ -15,9 +15,9 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::request::fields::shallow;
-use crate::sdk::scope::Entered;
+use crate::sdk::scope::EntryMode;
 use crate::store::messages as rows;
-use crate::store::messages::{Inbound, Row, Shared, queue};
+use crate::store::messages::{Inbound, Row, SharedRow, queue};
 use crate::store::runs::{Counters, Run};
 use crate::store::side::Side;
 use crate::store::state::State;
@@ -82,7 +82,7 @@ impl Thread {
             Ok((row, true))
         })?;
         if started {
-            self.start_flow(Entered::First);
+            self.start_flow(EntryMode::First);
         }
         self.broadcast_message(&row)?;
         self.read(|state, _| Ok(row.id(&state.meta.stem)))
@@ -121,8 +121,8 @@ impl Thread {
         arguments: String,
         mut metadata: Map<String, Value>,
         now: i64,
-    ) -> Result<Shared> {
-        state.must_live()?;
+    ) -> Result<SharedRow> {
+        state.ensure_not_terminated()?;
         crate::engine::accept::room(state)?;
         let seq = state.next_seq();
         let side = state.run.as_ref().map_or(Side::A, |run| run.side);
@@ -140,7 +140,7 @@ impl Thread {
     }
 
     /// The first message of a step without a model call.
-    pub(crate) fn queued_reply(&self) -> Result<Option<Shared>> {
+    pub(crate) fn queued_reply(&self) -> Result<Option<SharedRow>> {
         self.read(|state, sql| match state.queued_tools.first() {
             None => Ok(None),
             Some(tool) => row(state, sql, tool.seq),
@@ -148,7 +148,7 @@ impl Thread {
     }
 
     /// A step's reply with the calls of the queued tools that were called in it.
-    pub(crate) fn with_queued(&self, reply: Shared) -> Result<Shared> {
+    pub(crate) fn with_queued(&self, reply: SharedRow) -> Result<SharedRow> {
         self.read(|state, sql| {
             if state.queued_tools.is_empty() {
                 return Ok(reply);
@@ -157,15 +157,15 @@ impl Thread {
             for tool in state.queued_tools.iter().filter(|tool| tool.done && tool.seq != whole.seq) {
                 whole.calls.extend(row(state, sql, tool.seq)?.into_iter().flat_map(|row| row.calls.clone()));
             }
-            Ok(Shared::new(whole))
+            Ok(SharedRow::new(whole))
         })
     }
 }
 
 /// The message of a queued tool.
-pub(crate) fn row(state: &State, sql: &dyn Sql, seq: i64) -> Result<Option<Shared>> {
+pub(crate) fn row(state: &State, sql: &dyn Sql, seq: i64) -> Result<Option<SharedRow>> {
     match state.window.as_ref().and_then(|window| window.row(seq)) {
         Some(row) => Ok(Some(row.clone())),
-        None => Ok(rows::find(sql, seq)?.map(Shared::new)),
+        None => Ok(rows::find(sql, seq)?.map(SharedRow::new)),
     }
 }

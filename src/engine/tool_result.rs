@@ -9,7 +9,7 @@ use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::sdk::messages::NewAttachment;
-use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::messages::{Inbound, Row, SharedRow};
 use crate::store::receipts;
 use crate::store::window::NO_REASON;
 use crate::text::first_bytes;
@@ -19,12 +19,12 @@ impl Thread {
     /// into an error.
     pub(crate) fn store_result(
         &self,
-        reply: &Shared,
+        reply: &SharedRow,
         call: &Call,
         done: &CallOutcome,
         row: Row,
         files: &[NewAttachment],
-    ) -> Result<Shared> {
+    ) -> Result<SharedRow> {
         for (mime, size) in files.iter().filter_map(NewAttachment::content) {
             self.files().make_index(mime, size)?;
         }
@@ -38,7 +38,7 @@ impl Thread {
             stored => stored?,
         };
         if done.ran_and_failed() {
-            self.tell_of_tool(&call.call.name, call.seq, &done.result)?;
+            self.report_tool_failure(&call.call.name, call.seq, &done.result)?;
         }
         if reply.inbound == Inbound::QueuedTool {
             // It is no longer queued.
@@ -50,8 +50,8 @@ impl Thread {
 
     /// Reports a failed call to the operator. Mistakes of a model, whose calls never started, are no failures
     /// of the tool.
-    pub(crate) fn tell_of_tool(&self, name: &str, receipt: i64, result: &ToolResult) -> Result<()> {
-        self.tell_failure(Failure {
+    pub(crate) fn report_tool_failure(&self, name: &str, receipt: i64, result: &ToolResult) -> Result<()> {
+        self.report_failure(Failure {
             what: format!("the tool \"{name}\""),
             code: result.error_code.as_deref(),
             error: self.variables().shown(result.text()),
@@ -61,12 +61,12 @@ impl Thread {
 
     fn insert_result(
         &self,
-        reply: &Shared,
+        reply: &SharedRow,
         call: &Call,
         done: &CallOutcome,
         row: Row,
         files: &[NewAttachment],
-    ) -> Result<Shared> {
+    ) -> Result<SharedRow> {
         let now = row.created_us;
         let error = (done.result.status == ToolStatus::Error)
             .then(|| logged_error(row.content.as_deref().unwrap_or_default(), &done.result));

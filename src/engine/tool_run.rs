@@ -9,16 +9,16 @@ use crate::definitions::{Callable, ToolEntry};
 use crate::engine::call::{Call, CallOutcome, Work, arguments, off, too_deep};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Delegates;
-use crate::engine::progress::AtWork;
+use crate::engine::progress::RunningTool;
 use crate::engine::stop::Cap;
 use crate::engine::thread::Thread;
-use crate::engine::told::Told;
 use crate::engine::tool_call::{NEEDS_APPROVAL, PreparedCall};
-use crate::engine::waits::gate::{Gate, Passed};
+use crate::engine::tool_events::ToolCallEvent;
+use crate::engine::waits::gate::{Gate, PermittedCall};
 use crate::error::Result;
 use crate::limits;
-use crate::sdk::scope::{Entered, Scope};
-use crate::store::messages::{Inbound, Shared};
+use crate::sdk::scope::{EntryMode, Scope};
+use crate::store::messages::{Inbound, SharedRow};
 use crate::store::opening::Opening;
 use crate::store::receipts;
 use crate::store::receipts::{NewReceipt, Receipt, ReceiptState};
@@ -30,7 +30,7 @@ pub(crate) struct ToolRun<'a> {
     pub(crate) scope: &'a Scope,
     pub(crate) definitions: &'a Definitions<'a>,
     /// The message with the call.
-    pub(crate) reply: &'a Shared,
+    pub(crate) reply: &'a SharedRow,
     pub(crate) call: &'a Call,
 }
 
@@ -120,10 +120,11 @@ impl ToolRun<'_> {
         earlier: Option<Receipt>,
     ) -> Result<CallOutcome> {
         let ToolRun { scope, definitions, reply, call, .. } = *self;
-        let Passed { args, approval } = match self.waits().gate(*self, work, args, earlier.as_ref()).await? {
-            Gate::Passes(passed) => *passed,
-            Gate::Ends(outcome) => return Ok(*outcome),
-        };
+        let PermittedCall { args, approval } =
+            match self.waits().gate(*self, work, args, earlier.as_ref()).await? {
+                Gate::Passes(passed) => *passed,
+                Gate::Ends(outcome) => return Ok(*outcome),
+            };
         let prepared = PreparedCall {
             scope,
             definitions,
@@ -140,9 +141,9 @@ impl ToolRun<'_> {
             args: args.clone(),
             session: (scope.depth == 0).then_some(&call.call),
             approved: approval.is_some(),
-            told: Some(Told::of(call)),
+            told: Some(ToolCallEvent::of(call)),
         };
-        self.activity().tell_calls(scope, reply, call)?;
+        self.activity().send_calls(scope, reply, call)?;
         let mut done = self.started(prepared, earlier).await?;
         if let (Work::Tool(tool), None) = (work, &approval)
             && done.result.error_code.as_deref() == Some(NEEDS_APPROVAL)
@@ -174,12 +175,12 @@ impl ToolRun<'_> {
             });
         }
         let (receipt, entered) = self.open_receipt(scope, earlier.map(|earlier| earlier.id), |_| new)?;
-        let entered = if begins { Entered::First } else { entered };
+        let entered = if begins { EntryMode::First } else { entered };
         let (name, is_tool) = (call.name, matches!(call.work, Work::Tool(_)));
         let work: LocalBoxFuture<'_, _> = Box::pin(self.perform(call, receipt, entered));
         // A prompt reports progress by its own calls.
         let done = match is_tool {
-            true => self.activity().with_heartbeats(AtWork { name, scope }, work).await?,
+            true => self.activity().with_heartbeats(RunningTool { name, scope }, work).await?,
             false => work.await,
         };
         let (result, has_invoked) = done?;

@@ -17,7 +17,7 @@ use crate::request::fields::{Body, shallow};
 use crate::request::{Query, Reply};
 use crate::store::state::State;
 use crate::store::values as table;
-use crate::store::values::Stored;
+use crate::store::values::ValueRow;
 
 impl KeyValues<'_> {
     /// The value of a key; `None` if it was never set or was deleted.
@@ -63,7 +63,7 @@ impl KeyValues<'_> {
         }
         let now = self.host.now_us();
         let renamed = self.transition(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             if let Some(expected) = expected
                 && !is_same(&crate::engine::values::value(sql, key)?.unwrap_or_default(), expected)
             {
@@ -175,7 +175,7 @@ fn find(sql: &dyn Sql, prefix: &str, search: &str) -> Result<Vec<String>> {
 /// Reads one value of a page by a lookup of its own: found keys are scattered, and a value between may have a
 /// megabyte.
 fn entry(sql: &dyn Sql, key: &str) -> Result<Value> {
-    let Stored { text, updated_us } = table::find(sql, key)?
+    let ValueRow { text, updated_us } = table::find(sql, key)?
         .ok_or_else(|| Error::internal(format!("the value “{key}” went away while it was read")))?;
     let mut json = json!({ "key": key, "size": text.len(), "updatedAt": updated_us });
     // A damaged value must not hide the others.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::definitions::catalog::RESERVED_PREFIX;
 use crate::definitions::{Catalog, VariableKind, template};
-use crate::env::Plain;
+use crate::env::PlainVariable;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 
@@ -21,7 +21,7 @@ pub enum Level {
 }
 
 /// A field of a request with its name; `None` when it was not sent.
-pub type Given<'a> = (&'a str, Option<Value>);
+pub type RequestField<'a> = (&'a str, Option<Value>);
 
 /// A validated change.
 #[derive(Clone, Default, PartialEq)]
@@ -53,9 +53,9 @@ impl Change {
     /// # Errors
     /// `invalid_field` and `too_large` name the field and the variable: `env_patch.CITY`.
     pub fn parse(
-        values: Given<'_>,
-        types: Given<'_>,
-        delete: Given<'_>,
+        values: RequestField<'_>,
+        types: RequestField<'_>,
+        delete: RequestField<'_>,
         level: Level,
         catalog: &Catalog,
     ) -> Result<Change> {
@@ -110,7 +110,7 @@ impl Change {
     }
 
     /// A change that sets these values with their types.
-    pub(crate) fn of(values: &[Plain]) -> Change {
+    pub(crate) fn of(values: &[PlainVariable]) -> Change {
         Change {
             values: values.iter().map(|value| (value.name.clone(), value.text.clone())).collect(),
             kinds: values.iter().map(|value| (value.name.clone(), value.kind)).collect(),
@@ -125,10 +125,10 @@ impl Change {
     }
 
     /// The values to set, with their types; `secret` by default.
-    pub(crate) fn plain(&self) -> Vec<Plain> {
+    pub(crate) fn plain(&self) -> Vec<PlainVariable> {
         let plain = |(name, text): &(String, String)| {
             let kind = self.kind(name).unwrap_or(VariableKind::Secret);
-            Plain { name: name.clone(), kind, text: text.clone() }
+            PlainVariable { name: name.clone(), kind, text: text.clone() }
         };
         self.values.iter().map(plain).collect()
     }
@@ -161,7 +161,7 @@ impl Change {
 }
 
 /// Refuses more names than an object may have values.
-fn few((field, value): &Given<'_>) -> Result<()> {
+fn few((field, value): &RequestField<'_>) -> Result<()> {
     let names = match value {
         Some(Value::Object(fields)) => fields.len(),
         Some(Value::Array(names)) => names.len(),
@@ -176,7 +176,7 @@ fn few((field, value): &Given<'_>) -> Result<()> {
     Ok(())
 }
 
-fn object((field, value): Given<'_>) -> Result<Map<String, Value>> {
+fn object((field, value): RequestField<'_>) -> Result<Map<String, Value>> {
     match value {
         None => Ok(Map::new()),
         Some(Value::Object(fields)) => Ok(fields),
@@ -186,7 +186,7 @@ fn object((field, value): Given<'_>) -> Result<Map<String, Value>> {
     }
 }
 
-fn names((field, value): Given<'_>) -> Result<Vec<String>> {
+fn names((field, value): RequestField<'_>) -> Result<Vec<String>> {
     let wrong = || Error::field(field, format!("`{field}` must be a list of names."));
     match value {
         None => Ok(Vec::new()),

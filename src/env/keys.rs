@@ -30,7 +30,7 @@ struct Key {
 
 /// An encrypted value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Encrypted {
+pub struct EncryptedValue {
     /// Id of the key.
     pub key: String,
     /// The nonce and the ciphertext.
@@ -89,7 +89,7 @@ impl Keys {
     ///
     /// # Errors
     /// `encryption_unavailable` without a key.
-    pub fn seal(&self, random: [u8; 16], context: &str, value: &str) -> Result<Encrypted> {
+    pub fn seal(&self, random: [u8; 16], context: &str, value: &str) -> Result<EncryptedValue> {
         let none = || Error::new(Code::EncryptionUnavailable, "There is no key to encrypt values with.");
         let key = self.0.first().ok_or_else(none)?;
         let nonce: Vec<u8> = random.into_iter().take(NONCE_BYTES).collect();
@@ -98,7 +98,7 @@ impl Keys {
             .cipher
             .encrypt(Nonce::from_slice(&nonce), payload)
             .map_err(|_| Error::internal("a value could not be encrypted"))?;
-        Ok(Encrypted { key: key.id.clone(), bytes: [nonce, encrypted].concat() })
+        Ok(EncryptedValue { key: key.id.clone(), bytes: [nonce, encrypted].concat() })
     }
 
     /// Decrypts a value.
@@ -106,7 +106,7 @@ impl Keys {
     /// # Errors
     /// `encryption_unavailable` names a key that is no longer listed, or says that the value does not match;
     /// it never shows the value.
-    pub fn open(&self, sealed: &Encrypted, context: &str) -> Result<String> {
+    pub fn open(&self, sealed: &EncryptedValue, context: &str) -> Result<String> {
         let id = &sealed.key;
         let key = self.0.iter().find(|key| key.id == *id).ok_or_else(|| {
             Error::new(

@@ -5,27 +5,27 @@ use std::cell::RefCell;
 
 use serde::Deserialize;
 
-use crate::env::{KEYS_VAR, Keys, Set, Stored};
+use crate::env::{EncryptedRow, KEYS_VAR, Keys, VariableSet};
 use crate::error::{Error, Result};
 use crate::host::{Object, Sibling};
 use crate::request::directory_call as call;
 use crate::request::directory_call::{DirectoryCall, EnvAsk};
 
 /// The cache; `None` before the first request.
-pub(crate) type Level = RefCell<Option<Copy>>;
+pub(crate) type Level = RefCell<Option<CachedSet>>;
 
 /// The variables of one level.
-pub(crate) struct Copy {
+pub(crate) struct CachedSet {
     pub(crate) version: i64,
-    pub(crate) set: Set,
+    pub(crate) set: VariableSet,
 }
 
 /// A directory's response.
 #[derive(Deserialize)]
-struct Answer {
+struct DirectoryResponse {
     version: i64,
     /// Absent when the known version is current.
-    values: Option<Vec<Stored>>,
+    values: Option<Vec<EncryptedRow>>,
 }
 
 /// Whether the deployment has encryption keys. Without them only its Worker variables exist.
@@ -45,12 +45,12 @@ pub(crate) async fn refresh(host: &dyn Object, directory: String, level: &Level)
     let reply = call::answer(&text)?;
     let body = reply.body.as_ref().filter(|_| reply.status == 200);
     let body = body.ok_or_else(|| Error::internal(format!("the directory answered {}", reply.status)))?;
-    let answer: Answer = crate::json::from_str(body.get()).map_err(Error::internal)?;
+    let answer: DirectoryResponse = crate::json::from_str(body.get()).map_err(Error::internal)?;
     // Responses may arrive out of order; keep the newest version.
     let newer = level.borrow().as_ref().is_none_or(|copy| copy.version < answer.version);
     let Some(rows) = answer.values.filter(|_| newer) else { return Ok(false) };
     let keys = Keys::parse(&host.var(KEYS_VAR).unwrap_or_default())?;
-    let set = Set::of(&call::env_object(&directory), rows, &keys);
-    *level.borrow_mut() = Some(Copy { version: answer.version, set });
+    let set = VariableSet::of(&call::env_object(&directory), rows, &keys);
+    *level.borrow_mut() = Some(CachedSet { version: answer.version, set });
     Ok(true)
 }

@@ -3,7 +3,7 @@
 //! code of this module.
 //!
 //! * `keys`: the deployment's keys, and encrypted values. `change`: a request's changes. `set`: the variables
-//!   of one object, and its table. `level`: cached variables of an account or the instance. `travel`:
+//!   of one object, and its table. `level`: cached variables of an account or the instance. `transit`:
 //!   variables in transit to another object. `redact`: known secrets in texts. `scrub`: texts that look like
 //!   secrets.
 //!
@@ -13,13 +13,13 @@ pub(crate) mod change;
 pub(crate) mod keys;
 pub(crate) mod level;
 pub(crate) mod set;
-pub(crate) mod travel;
+pub(crate) mod transit;
 
-pub use crate::env::change::{Change, Given, Level};
-pub use crate::env::keys::{Encrypted, KEYS_VAR, Keys};
+pub use crate::env::change::{Change, Level, RequestField};
+pub use crate::env::keys::{EncryptedValue, KEYS_VAR, Keys};
 pub use bobbin_redaction::redact::Redactor;
-pub(crate) use bobbin_redaction::redact::{Shown, Tells};
+pub(crate) use bobbin_redaction::redact::{Redact, Redacted};
 pub(crate) use bobbin_redaction::{redact, scrub};
 
-pub use crate::env::set::{Held, Set, Stored};
-pub(crate) use crate::env::travel::{Plain, open, seal};
+pub use crate::env::set::{EncryptedRow, StoredValue, VariableSet};
+pub(crate) use crate::env::transit::{PlainVariable, open, seal};

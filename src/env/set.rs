@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 
 use crate::definitions::VariableKind;
 use crate::env::change::over;
-use crate::env::{Change, Encrypted, Keys};
+use crate::env::{Change, EncryptedValue, Keys};
 use crate::error::{Error, Result};
 use crate::limits;
 
 /// A row in transit from a directory to a thread, still encrypted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stored {
+pub struct EncryptedRow {
     /// The variable.
     pub name: String,
     /// Its type.
@@ -28,7 +28,7 @@ pub struct Stored {
 
 /// A stored value.
 #[derive(Clone)]
-pub struct Held {
+pub struct StoredValue {
     /// Its type.
     pub kind: VariableKind,
     key: String,
@@ -36,7 +36,7 @@ pub struct Held {
     value: Result<String>,
 }
 
-impl Held {
+impl StoredValue {
     /// The value.
     ///
     /// # Errors
@@ -48,37 +48,37 @@ impl Held {
 
 /// The variables of one object, by name.
 #[derive(Clone)]
-pub struct Set {
+pub struct VariableSet {
     object: String,
     /// Sorted by name.
-    held: Vec<(String, Held)>,
+    held: Vec<(String, StoredValue)>,
 }
 
 /// Shows only names and types.
-impl std::fmt::Debug for Set {
+impl std::fmt::Debug for VariableSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_map().entries(self.iter().map(|(name, held)| (name, held.kind))).finish()
     }
 }
 
-impl Set {
+impl VariableSet {
     /// No variables, for the object with this name.
-    pub fn empty(object: &str) -> Set {
-        Set { object: object.to_owned(), held: Vec::new() }
+    pub fn empty(object: &str) -> VariableSet {
+        VariableSet { object: object.to_owned(), held: Vec::new() }
     }
 
     /// Decrypts rows. Values that cannot be decrypted are kept as unreadable.
-    pub fn of(object: &str, rows: Vec<Stored>, keys: &Keys) -> Set {
-        let mut set = Set::empty(object);
+    pub fn of(object: &str, rows: Vec<EncryptedRow>, keys: &Keys) -> VariableSet {
+        let mut set = VariableSet::empty(object);
         for row in rows {
             let context = set.context(&row.name, row.kind);
             let bytes = STANDARD.decode(&row.sealed).unwrap_or_default();
-            let value = keys.open(&Encrypted { key: row.key.clone(), bytes }, &context);
+            let value = keys.open(&EncryptedValue { key: row.key.clone(), bytes }, &context);
             let value = value.map_err(|mut error| {
                 error.message = format!("The value of {} cannot be read: {}.", row.name, error.message);
                 error
             });
-            set.put(&row.name, Held { kind: row.kind, key: row.key, value });
+            set.put(&row.name, StoredValue { kind: row.kind, key: row.key, value });
         }
         set
     }
@@ -89,16 +89,16 @@ impl Set {
     }
 
     /// The value of a name.
-    pub fn get(&self, name: &str) -> Option<&Held> {
+    pub fn get(&self, name: &str) -> Option<&StoredValue> {
         self.held.iter().find(|(held, _)| held == name).map(|(_, held)| held)
     }
 
-    fn get_mut(&mut self, name: &str) -> Option<&mut Held> {
+    fn get_mut(&mut self, name: &str) -> Option<&mut StoredValue> {
         self.held.iter_mut().find(|(held, _)| held == name).map(|(_, held)| held)
     }
 
     /// Inserts or replaces a value, keeping the order.
-    fn put(&mut self, name: &str, value: Held) {
+    fn put(&mut self, name: &str, value: StoredValue) {
         match self.get_mut(name) {
             Some(held) => *held = value,
             None => {
@@ -109,7 +109,7 @@ impl Set {
     }
 
     /// All values.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Held)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &StoredValue)> {
         self.held.iter().map(|(name, held)| (name.as_str(), held))
     }
 
@@ -138,13 +138,13 @@ impl Set {
     ///
     /// # Errors
     /// `invalid_field` for the type of a name without a value, `too_large` beyond the limits.
-    pub(crate) fn changed(&self, change: &Change) -> Result<Set> {
+    pub(crate) fn changed(&self, change: &Change) -> Result<VariableSet> {
         let mut set = self.clone();
         set.held.retain(|(name, _)| !change.deleted.contains(name));
         for (name, value) in &change.values {
             let before = set.get(name).map(|held| held.kind);
             let kind = change.kind(name).or(before).unwrap_or(VariableKind::Secret);
-            set.put(name, Held { kind, key: String::new(), value: Ok(value.clone()) });
+            set.put(name, StoredValue { kind, key: String::new(), value: Ok(value.clone()) });
         }
         for (name, kind) in &change.kinds {
             let anew = change.set().any(|set| set == name);
@@ -187,19 +187,20 @@ impl Set {
     /// Nothing is stored here.
     ///
     /// # Errors
-    /// As [`Set::changed`]; `encryption_unavailable` when something must be encrypted and there is no key.
+    /// As [`VariableSet::changed`]; `encryption_unavailable` when something must be encrypted and there is no key.
     pub(crate) fn written(
         &self,
         change: &Change,
         keys: &Result<Keys>,
         random: &dyn Fn() -> [u8; 16],
-    ) -> Result<Written> {
+    ) -> Result<RowChanges> {
         let mut set = self.changed(change)?;
         let deleted = change.deleted.iter().filter(|name| self.get(name).is_some()).cloned().collect();
         let first = keys.as_ref().ok().and_then(Keys::first);
-        let stale =
-            |held: &Held| held.key.is_empty() || (held.value.is_ok() && Some(held.key.as_str()) != first);
-        let object = Set::empty(&self.object);
+        let stale = |held: &StoredValue| {
+            held.key.is_empty() || (held.value.is_ok() && Some(held.key.as_str()) != first)
+        };
+        let object = VariableSet::empty(&self.object);
         let mut sealed = Vec::new();
         for (name, held) in set.held.iter_mut().filter(|(_, held)| stale(held)) {
             let keys = match keys {
@@ -212,16 +213,16 @@ impl Set {
             held.key.clone_from(&value.key);
             sealed.push((name.clone(), held.kind, value));
         }
-        Ok(Written { set, deleted, sealed })
+        Ok(RowChanges { set, deleted, sealed })
     }
 }
 
 /// The rows to write for a change.
-pub(crate) struct Written {
+pub(crate) struct RowChanges {
     /// The variables after the change.
-    pub(crate) set: Set,
+    pub(crate) set: VariableSet,
     /// Names of deleted values.
     pub(crate) deleted: Vec<String>,
     /// Values to store: name, type, and encrypted value.
-    pub(crate) sealed: Vec<(String, VariableKind, Encrypted)>,
+    pub(crate) sealed: Vec<(String, VariableKind, EncryptedValue)>,
 }

@@ -38,12 +38,12 @@ pub struct Frame {
     /// Only for listeners that requested this depth or more (0 = top level).
     pub depth: u32,
     /// Position in the history, for listeners that follow one run.
-    pub place: Place,
+    pub place: FramePosition,
 }
 
 /// Position of a frame in the history of a thread, for listeners that follow one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum FramePosition {
     /// Belongs to no run.
     #[default]
     Outside,
@@ -96,13 +96,13 @@ pub struct Feed {
 }
 
 impl Feed {
-    fn has(self, place: Place) -> bool {
+    fn has(self, place: FramePosition) -> bool {
         match place {
-            Place::Outside => false,
-            Place::At(seq) => seq > self.after,
-            Place::End { run, block } => self.run.map_or(block > self.after, |own| own == run),
-            Place::Held(None) => self.run.is_none(),
-            Place::Held(Some(seq)) => self.run.is_none() && seq == self.after,
+            FramePosition::Outside => false,
+            FramePosition::At(seq) => seq > self.after,
+            FramePosition::End { run, block } => self.run.map_or(block > self.after, |own| own == run),
+            FramePosition::Held(None) => self.run.is_none(),
+            FramePosition::Held(Some(seq)) => self.run.is_none() && seq == self.after,
         }
     }
 }
@@ -127,7 +127,7 @@ impl Frame {
     }
 
     fn is_end(&self) -> bool {
-        matches!(self.place, Place::End { .. } | Place::Held(_))
+        matches!(self.place, FramePosition::End { .. } | FramePosition::Held(_))
     }
 
     /// The JSON text for a socket; `id` is added to the object when there is one.
@@ -181,7 +181,7 @@ mod tests {
             data,
             silent: false,
             depth: 0,
-            place: Place::Outside,
+            place: FramePosition::Outside,
         }
     }
 

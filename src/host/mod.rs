@@ -15,7 +15,7 @@ pub(crate) mod process;
 pub(crate) mod sql;
 
 pub use crate::host::bucket::Bucket;
-pub use crate::host::listeners::{Feed, Filter, Frame, Listeners, Place};
+pub use crate::host::listeners::{Feed, Filter, Frame, FramePosition, Listeners};
 pub use crate::host::process::Process;
 pub use crate::host::sql::{Cell, Param, Rows, Sql};
 pub(crate) use crate::host::sql::{integer, pairs};

@@ -10,7 +10,7 @@ use crate::sorted::SortedMap;
 #[derive(Default)]
 pub struct Process {
     /// The last report to the deployment about each MCP server and its list.
-    pub(crate) told: RefCell<SortedMap<String, Told>>,
+    pub(crate) told: RefCell<SortedMap<String, ServerReport>>,
     /// Tool lists of MCP servers, the newest last.
     pub(crate) lists: RefCell<Vec<SharedList>>,
     /// Extended catalogs, by their extensions, for as long as an object uses them.
@@ -50,7 +50,7 @@ pub(crate) struct SharedList {
 }
 
 /// A report about a server.
-pub(crate) struct Told {
+pub(crate) struct ServerReport {
     /// Microseconds since 1970.
     pub(crate) at_us: i64,
     /// The problem, or a hash of the list; `None` if there was no problem.

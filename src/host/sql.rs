@@ -126,7 +126,7 @@ pub trait Sql {
         row: &mut dyn FnMut(&[Cell]) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         self.read(statement, params, &mut |rows| {
-            let open = Open(rows);
+            let open = RowsGuard(rows);
             while let Some(cells) = open.0.next()? {
                 if row(cells)?.is_break() {
                     break;
@@ -141,9 +141,9 @@ pub trait Sql {
 }
 
 /// Closes the rows when dropped.
-struct Open<'a>(&'a mut dyn Rows);
+struct RowsGuard<'a>(&'a mut dyn Rows);
 
-impl Drop for Open<'_> {
+impl Drop for RowsGuard<'_> {
     fn drop(&mut self) {
         self.0.close();
     }

@@ -6,17 +6,17 @@ use crate::definitions::MemoryScope;
 use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::limits;
-use crate::memory::Book;
+use crate::memory::MemoryStore;
 use crate::memory::documents::{NewDocument, check_tags};
 use crate::memory::extract::text_of;
-use crate::memory::search::{Found, Mode, SearchQuery, check_query};
+use crate::memory::search::{Mode, SearchQuery, SearchResults, check_query};
 use crate::page::Page;
 use crate::request::fields::Body;
 use crate::request::thread_id::from_random;
 use crate::request::{MemoryRoute, Query, Reply};
 use crate::store::logs;
 use crate::store::memory::docs::Doc;
-use crate::work::timeout::Watch;
+use crate::work::timeout::Deadline;
 
 /// The fields of a document.
 const DOCUMENT: &[&str] = &["key", "title", "text", "path", "mimeType", "url", "tags", "metadata"];
@@ -63,18 +63,18 @@ pub fn check_body(route: &MemoryRoute, body: &str) -> Result<()> {
 }
 
 /// Responds to a request.
-pub(crate) async fn answer(book: &Book<'_>, request: MemoryRequest<'_>) -> Result<Reply> {
+pub(crate) async fn answer(book: &MemoryStore<'_>, request: MemoryRequest<'_>) -> Result<Reply> {
     match request.route {
         MemoryRoute::Get => Ok(Reply::json(200, &book.describe()?)),
         MemoryRoute::Clear => book.clear().map(|()| Reply::empty(204)),
         MemoryRoute::AddDocument => {
             let document = document_of(book, request)?;
-            Ok(Reply::json(202, &json!({ "document": told(&book.add(document)?) })))
+            Ok(Reply::json(202, &json!({ "document": document_json(&book.add(document)?) })))
         }
         MemoryRoute::ListDocuments => Ok(Reply::json(200, &book.list(request.query)?)),
         MemoryRoute::Logs => Ok(Reply::json(200, &logged(book, request.query)?)),
         MemoryRoute::GetDocument(id) => {
-            Ok(Reply::json(200, &json!({ "document": told(&book.document(id)?) })))
+            Ok(Reply::json(200, &json!({ "document": document_json(&book.document(id)?) })))
         }
         MemoryRoute::DeleteDocument(id) => book.delete(id).map(|()| Reply::empty(204)),
         MemoryRoute::Search => {
@@ -100,14 +100,14 @@ pub(crate) async fn answer(book: &Book<'_>, request: MemoryRequest<'_>) -> Resul
 }
 
 /// Searches, without vectors if the query's vector does not arrive in time.
-async fn search(book: &Book<'_>, wanted: SearchQuery) -> Result<Found> {
-    let mut watch = Watch::for_ms(book.keeper.host(), limits::MEMORY_SEARCH_MS);
+async fn search(book: &MemoryStore<'_>, wanted: SearchQuery) -> Result<SearchResults> {
+    let mut watch = Deadline::for_ms(book.keeper.host(), limits::MEMORY_SEARCH_MS);
     let found = match watch.within(book.search(&wanted)).await {
         Some(found) => found?,
         None => {
             let found = book.search(&SearchQuery { mode: Mode::Text, ..wanted }).await?;
             let error = format!("the model gave no vector within {} s", limits::MEMORY_SEARCH_MS / 1000);
-            Found { degraded: true, error: Some(error), ..found }
+            SearchResults { degraded: true, error: Some(error), ..found }
         }
     };
     book.log_requests()?;
@@ -116,7 +116,7 @@ async fn search(book: &Book<'_>, wanted: SearchQuery) -> Result<Found> {
 
 /// Requests of a shared memory to its model, newest first. Those of a thread's own memory are in the thread's
 /// log.
-fn logged(book: &Book<'_>, query: &Query) -> Result<Value> {
+fn logged(book: &MemoryStore<'_>, query: &Query) -> Result<Value> {
     let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
     let before = match query.get("cursor").filter(|cursor| !cursor.is_empty()) {
         None => i64::MAX >> 11,
@@ -144,11 +144,11 @@ fn logged(book: &Book<'_>, query: &Query) -> Result<Value> {
     Ok(json!({ "logs": page.into_rows(), "cursor": cursor }))
 }
 
-fn told(doc: &Doc) -> Value {
+fn document_json(doc: &Doc) -> Value {
     doc.to_json()
 }
 
-fn document_of(book: &Book<'_>, request: MemoryRequest<'_>) -> Result<NewDocument> {
+fn document_of(book: &MemoryStore<'_>, request: MemoryRequest<'_>) -> Result<NewDocument> {
     let mut body = Body::parse(request.body)?.known(DOCUMENT)?;
     let path = body.string("path")?;
     let text = body.string("text")?;

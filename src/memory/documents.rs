@@ -10,7 +10,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
-use crate::memory::{Book, Owes};
+use crate::memory::{MemoryStore, PendingWork};
 use crate::page::Page;
 use crate::request::Query;
 use crate::store::memory as stores;
@@ -52,7 +52,7 @@ impl NewDocument {
     }
 }
 
-impl Book<'_> {
+impl MemoryStore<'_> {
     /// Adds a document, and schedules its indexing.
     pub(crate) fn add(&self, document: NewDocument) -> Result<Doc> {
         let document = self.cleaned(document)?;
@@ -67,12 +67,17 @@ impl Book<'_> {
     }
 
     /// Adds a document with a cleaned text, inside a transaction.
-    pub(crate) fn store(&self, sql: &dyn Sql, store: &Store, document: &NewDocument) -> Result<(Doc, Owes)> {
+    pub(crate) fn store(
+        &self,
+        sql: &dyn Sql,
+        store: &Store,
+        document: &NewDocument,
+    ) -> Result<(Doc, PendingWork)> {
         let hash = document.hash();
         let known = docs::by_key(sql, store.id, &document.key)?;
         if let Some(known) = &known {
             if known.hash == hash {
-                return Ok((known.clone(), Owes::Nothing));
+                return Ok((known.clone(), PendingWork::Nothing));
             }
             if document.once {
                 let text = "This Idempotency-Key was used with another document.";
@@ -81,34 +86,12 @@ impl Book<'_> {
             if text_of(&known.hash) == text_of(&hash) {
                 let doc = Doc { hash, updated_us: self.now_us(), ..with_facts(known.clone(), document) };
                 docs::update(sql, &doc)?;
-                return Ok((doc, Owes::Nothing));
+                return Ok((doc, PendingWork::Nothing));
             }
         }
         self.check_room(sql, store, known.as_ref(), &document.text)?;
         let now = self.now_us();
-        let mut doc = with_facts(
-            Doc {
-                id: 0,
-                store: store.id,
-                key: document.key.clone(),
-                source: document.source.clone(),
-                title: None,
-                url: None,
-                mime: None,
-                tags: Vec::new(),
-                meta: None,
-                hash,
-                state: DocState::Queued,
-                gen_: 0,
-                next: 0,
-                chunks: 0,
-                done: 0,
-                error: None,
-                created_us: document.at_us.unwrap_or(now),
-                updated_us: now,
-            },
-            document,
-        );
+        let mut doc = new_row(store, document, hash, now);
         match known {
             None => doc.id = docs::insert(sql, &doc)?,
             Some(known) => {
@@ -123,7 +106,7 @@ impl Book<'_> {
             texts::add(sql, store.id, doc.id, start, piece)?;
             start += piece.chars().count() as i64;
         }
-        Ok((doc, Owes::Index))
+        Ok((doc, PendingWork::Index))
     }
 
     pub(crate) fn cleaned(&self, mut document: NewDocument) -> Result<NewDocument> {
@@ -214,13 +197,13 @@ impl Book<'_> {
     /// Deletes a document; searches no longer find it.
     pub(crate) fn delete(&self, id: &str) -> Result<()> {
         let doc = self.document(id)?;
-        self.change(|sql| Ok((delete(sql, &doc)?, Owes::Nothing)))
+        self.change(|sql| Ok((delete(sql, &doc)?, PendingWork::Nothing)))
     }
 
     /// Deletes everything.
     pub(crate) fn clear(&self) -> Result<()> {
         let Some(store) = self.store_row()? else { return Ok(()) };
-        self.change(|sql| Ok((stores::clear(sql, store.id)?, Owes::Nothing)))
+        self.change(|sql| Ok((stores::clear(sql, store.id)?, PendingWork::Nothing)))
     }
 
     /// Describes the memory in numbers.
@@ -251,6 +234,31 @@ impl Book<'_> {
 /// The part of a hash that covers the text.
 fn text_of(hash: &str) -> &str {
     hash.split(' ').next().unwrap_or_default()
+}
+
+/// The row of a new document, without an id.
+fn new_row(store: &Store, document: &NewDocument, hash: String, now: i64) -> Doc {
+    let doc = Doc {
+        id: 0,
+        store: store.id,
+        key: document.key.clone(),
+        source: document.source.clone(),
+        title: None,
+        url: None,
+        mime: None,
+        tags: Vec::new(),
+        meta: None,
+        hash,
+        state: DocState::Queued,
+        gen_: 0,
+        next: 0,
+        chunks: 0,
+        done: 0,
+        error: None,
+        created_us: document.at_us.unwrap_or(now),
+        updated_us: now,
+    };
+    with_facts(doc, document)
 }
 
 /// The row with the document's data other than its text.

@@ -7,12 +7,12 @@ use crate::definitions::model::Model;
 use crate::definitions::retry::RetrySource;
 use crate::error::Result;
 use crate::limits;
-use crate::memory::embedding::{Embedder, Of};
-use crate::memory::{Book, Owes};
+use crate::memory::embedding::{Embedder, TextRole};
+use crate::memory::{MemoryStore, PendingWork};
 use crate::models::backoff::backoff_us;
-use crate::models::{ProviderError, Silence};
+use crate::models::{ProviderError, TimeoutKind};
 use crate::store::jobs::pause_us;
-use crate::work::timeout::Watch;
+use crate::work::timeout::Deadline;
 
 /// A request for vectors, for the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,21 +61,21 @@ impl VectorRequest {
 }
 
 /// Bytes in a request for vectors of these texts.
-pub(crate) fn bytes_of<'t>(model: &Model, of: Of, texts: impl Iterator<Item = &'t str>) -> usize {
+pub(crate) fn bytes_of<'t>(model: &Model, of: TextRole, texts: impl Iterator<Item = &'t str>) -> usize {
     let prefix = match of {
-        Of::Query => model.query_prefix.as_deref(),
-        Of::Document => model.document_prefix.as_deref(),
+        TextRole::Query => model.query_prefix.as_deref(),
+        TextRole::Document => model.document_prefix.as_deref(),
     };
     let each = prefix.map_or(0, str::len);
     texts.map(|text| text.len() + each).sum()
 }
 
-impl Book<'_> {
+impl MemoryStore<'_> {
     /// Requests vectors of texts once, within the model's time limit.
     pub(crate) async fn embed(
         &self,
         model: &Model,
-        of: Of,
+        of: TextRole,
         texts: &[&str],
         attempt: u32,
     ) -> Result<Vec<Vec<f32>>, ProviderError> {
@@ -94,10 +94,10 @@ impl Book<'_> {
         let embedder = Embedder { host, model, deployment: &deployment };
         let most = model.timeouts.first_chunk_us();
         let (limit, silence) = match self.retry.timeout_us.filter(|us| *us < most) {
-            Some(us) => (us, Silence::Attempt),
-            None => (most, Silence::FirstChunk),
+            Some(us) => (us, TimeoutKind::Attempt),
+            None => (most, TimeoutKind::FirstChunk),
         };
-        let mut watch = Watch::new(host, started_us + limit);
+        let mut watch = Deadline::new(host, started_us + limit);
         let given = watch.within(embedder.embed(of, texts)).await;
         let given = given.unwrap_or_else(|| Err(ProviderError::timeout(silence)));
         let given = given.map_err(|error| error.told(|text| self.keeper.clean(text)));
@@ -123,7 +123,7 @@ impl Book<'_> {
         let host = self.keeper.host();
         let mut attempt = 1;
         loop {
-            let error = match self.embed(model, Of::Query, &[question], attempt).await {
+            let error = match self.embed(model, TextRole::Query, &[question], attempt).await {
                 Ok(vectors) => return Ok(vectors),
                 Err(error) => error,
             };
@@ -162,6 +162,6 @@ impl Book<'_> {
         if self.asked.borrow().is_empty() {
             return Ok(());
         }
-        self.change_and_log(|_| Ok(((), Owes::Nothing)))
+        self.change_and_log(|_| Ok(((), PendingWork::Nothing)))
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::definitions::model::{Model, Provider};
 use crate::host::Host;
-use crate::host::http::{Reads, Request};
+use crate::host::http::{HeaderSelection, Request};
 use crate::json;
 use crate::limits;
 use crate::models::ProviderError;
@@ -20,7 +20,7 @@ pub(crate) const DEMO_DIMENSIONS: usize = 256;
 
 /// The role of a text in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum TextRole {
     /// A question.
     Query,
     /// A text that is searched.
@@ -35,16 +35,16 @@ pub(crate) struct Embedder<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct EmbeddingResponse {
     data: Vec<Item>,
     #[serde(default)]
     model: Option<Value>,
     #[serde(default)]
-    usage: Option<Used>,
+    usage: Option<TokenUsage>,
 }
 
 #[derive(Deserialize)]
-struct Used {
+struct TokenUsage {
     #[serde(default)]
     prompt_tokens: Option<u64>,
 }
@@ -83,10 +83,10 @@ impl Embedder<'_> {
     }
 
     /// Returns one vector for each text.
-    pub(crate) async fn embed(&self, of: Of, texts: &[&str]) -> Result<Vectors, ProviderError> {
+    pub(crate) async fn embed(&self, of: TextRole, texts: &[&str]) -> Result<Vectors, ProviderError> {
         let prefix = match of {
-            Of::Query => self.model.query_prefix.as_deref(),
-            Of::Document => self.model.document_prefix.as_deref(),
+            TextRole::Query => self.model.query_prefix.as_deref(),
+            TextRole::Document => self.model.document_prefix.as_deref(),
         };
         if self.model.provider == Provider::Demo {
             return Ok(Vectors {
@@ -120,7 +120,8 @@ impl Embedder<'_> {
             headers.push(("authorization".to_owned(), format!("Bearer {key}")));
         }
         let body = Some(Bytes::from(body.to_string()));
-        let request = Request { method: "POST", url: url.clone(), headers, body, reads: Reads::Type };
+        let request =
+            Request { method: "POST", url: url.clone(), headers, body, reads: HeaderSelection::Type };
         let network = |error: &_| ProviderError::network(error, &url, key.as_deref().as_slice());
         let mut response = self.host.fetch(request).await.map_err(|error| network(&error))?;
         let good = (200..300).contains(&response.status);
@@ -155,7 +156,7 @@ pub(crate) fn vectors(body: &[u8], texts: usize) -> Result<Vectors, ProviderErro
     if body.trim_ascii_start().starts_with(b"<") {
         return Err(ProviderError::no_answer(true));
     }
-    let Answer { mut data, model, usage } = crate::json::from_slice(body).map_err(unreadable)?;
+    let EmbeddingResponse { mut data, model, usage } = crate::json::from_slice(body).map_err(unreadable)?;
     if data.len() != texts {
         let text = format!("{} vectors came for {texts} texts", data.len());
         return Err(ProviderError::server(text));

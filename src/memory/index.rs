@@ -7,13 +7,13 @@ use crate::host::Sql;
 use crate::limits;
 use crate::memory::cut::cut;
 use crate::memory::embed::bytes_of;
-use crate::memory::embedding::Of;
-use crate::memory::{Book, Owes};
+use crate::memory::embedding::TextRole;
+use crate::memory::{MemoryStore, PendingWork};
 use crate::models::{ProviderCode, ProviderError};
 use crate::store::memory as stores;
 use crate::store::memory::chunks::{Chunk, Numbers};
 use crate::store::memory::docs::{Doc, DocState};
-use crate::store::memory::pages::{Change, Packed};
+use crate::store::memory::pages::{Change, QuantizedVector};
 use crate::store::memory::{Store, chunks, docs, pages, texts};
 
 /// Steps of one attempt, each with at most one batch of texts.
@@ -36,7 +36,7 @@ pub(crate) enum Step {
     Failed(ProviderError),
 }
 
-impl Book<'_> {
+impl MemoryStore<'_> {
     /// Runs one step. `attempt`: number of this request for the next vectors.
     pub(crate) async fn index(&self, attempt: u32) -> Result<Step> {
         if !self.keeper.has_tables()? {
@@ -49,7 +49,7 @@ impl Book<'_> {
             return Ok(Step::More);
         }
         if store.entered.is_some() {
-            self.enter_again(Owes::Progress)?;
+            self.enter_again(PendingWork::Progress)?;
             return Ok(Step::More);
         }
         // Make all texts searchable by words before requesting any vector.
@@ -77,16 +77,18 @@ impl Book<'_> {
         self.change(|sql| {
             stores::forget_vectors(sql, store.id, &identity, dims)?;
             docs::reopen(sql, store.id)?;
-            Ok(((), Owes::Index))
+            Ok(((), PendingWork::Index))
         })
     }
 
     /// Indexes some words of an older build again. `left`: pending work if more remain.
-    pub(crate) fn enter_again(&self, left: Owes) -> Result<()> {
+    pub(crate) fn enter_again(&self, left: PendingWork) -> Result<()> {
         self.change(|sql| {
-            let Some(store) = stores::find(sql, &self.memory.name)? else { return Ok(((), Owes::Nothing)) };
+            let Some(store) = stores::find(sql, &self.memory.name)? else {
+                return Ok(((), PendingWork::Nothing));
+            };
             let more = stores::enter_again(sql, &store)?;
-            Ok(((), if more { left } else { Owes::Nothing }))
+            Ok(((), if more { left } else { PendingWork::Nothing }))
         })
     }
 
@@ -99,7 +101,7 @@ impl Book<'_> {
                 bytes += self.cut_piece(sql, store, doc)?;
                 next = texts::next_document(sql, store.id)?;
             }
-            Ok(((), Owes::Progress))
+            Ok(((), PendingWork::Progress))
         })
     }
 
@@ -146,7 +148,7 @@ impl Book<'_> {
         let mut takes_texts = false;
         while let Some(part) = waiting.pop() {
             let texts: Vec<&str> = part.iter().map(|chunk| chunk.text.as_str()).collect();
-            let error = match self.embed(model, Of::Document, &texts, attempt).await {
+            let error = match self.embed(model, TextRole::Document, &texts, attempt).await {
                 Ok(vectors) => {
                     takes_texts = true;
                     match self.enter_vectors(store, part, &vectors)? {
@@ -160,7 +162,7 @@ impl Book<'_> {
             // be wrong. After a status of 500 it may just have begun to fail.
             let known = takes_texts && (part.len() > 1 || error.status != Some(500));
             let refuses = is_refusal(&error, attempt)
-                && (known || self.embed(model, Of::Document, &[PROBE], attempt).await.is_ok());
+                && (known || self.embed(model, TextRole::Document, &[PROBE], attempt).await.is_ok());
             if !refuses {
                 return Ok(Step::Failed(error));
             }
@@ -186,12 +188,12 @@ impl Book<'_> {
     fn enter_vectors(&self, store: &Store, chunks: &[Chunk], vectors: &[Vec<f32>]) -> Result<bool> {
         let dims = vectors.first().map_or(0, Vec::len) as i64;
         self.change_and_log(|sql| {
-            let Some(now) = self.unchanged(sql, store)? else { return Ok((false, Owes::Progress)) };
+            let Some(now) = self.unchanged(sql, store)? else { return Ok((false, PendingWork::Progress)) };
             if now.dims != 0 && now.dims != dims {
                 // The model returns vectors of another length under the same name.
                 stores::forget_vectors(sql, store.id, &now.embedding, dims)?;
                 docs::reopen(sql, store.id)?;
-                return Ok((false, Owes::Progress));
+                return Ok((false, PendingWork::Progress));
             }
             if now.dims == 0 {
                 stores::set_dims(sql, store.id, dims)?;
@@ -227,7 +229,7 @@ impl Book<'_> {
         let mut packed = Vec::with_capacity(given.len());
         for (chunk, vector) in given {
             if chunks::lacks_slot(sql, chunk.id, doc.next)? {
-                packed.push((chunk.id, Packed::of(vector)));
+                packed.push((chunk.id, QuantizedVector::of(vector)));
             }
         }
         let live = doc.gen_ == doc.next;
@@ -296,8 +298,8 @@ pub(crate) fn is_left(sql: &dyn Sql, store: &Store) -> Result<bool> {
 }
 
 /// The remaining work after progress. If there is none, no request is running from then on.
-fn left_of(sql: &dyn Sql, store: i64) -> Result<Owes> {
-    Ok(if docs::unfinished(sql, store)?.is_some() { Owes::Progress } else { Owes::Settled })
+fn left_of(sql: &dyn Sql, store: i64) -> Result<PendingWork> {
+    Ok(if docs::unfinished(sql, store)?.is_some() { PendingWork::Progress } else { PendingWork::Settled })
 }
 
 /// Number and bytes of the texts in the next request for vectors; `None` if another step comes first.
@@ -315,7 +317,7 @@ pub(crate) fn next_request(sql: &dyn Sql, name: &str, model: &Model) -> Result<O
     if wanted.first().is_some_and(|chunk| chunk.doc != doc.id) {
         wanted.clear();
     }
-    let bytes = bytes_of(model, Of::Document, wanted.iter().map(|chunk| chunk.text.as_str()));
+    let bytes = bytes_of(model, TextRole::Document, wanted.iter().map(|chunk| chunk.text.as_str()));
     Ok((!wanted.is_empty()).then_some((wanted.len(), bytes)))
 }
 

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use crate::definitions::model::{Model, Usage};
 use crate::json;
 use crate::memory::embed::{VectorRequest, VectorsEnd};
-use crate::models::{ProviderError, Silence};
-use crate::store::log::{Attempt, Unfinished};
+use crate::models::{ProviderError, TimeoutKind};
+use crate::store::log::{Attempt, UnfinishedReason};
 use crate::store::runs::Step;
 
 /// The purpose of the rows.
@@ -16,7 +16,7 @@ pub(crate) const PURPOSE: &str = "embedding";
 pub(crate) fn row_of(model: &Model, prompt: &str, request: &VectorRequest, now: i64) -> Attempt {
     let mut attempt = begun(model, prompt, request);
     let lost =
-        || VectorsEnd { at_us: now, tokens: Err(ProviderError::timeout(Silence::Attempt)), model: None };
+        || VectorsEnd { at_us: now, tokens: Err(ProviderError::timeout(TimeoutKind::Attempt)), model: None };
     let end = request.end.clone().unwrap_or_else(lost);
     attempt.response.take("", end.model.as_deref().unwrap_or_default());
     match end.tokens {
@@ -36,7 +36,7 @@ pub(crate) fn row_of(model: &Model, prompt: &str, request: &VectorRequest, now: 
 
 /// The row of a request whose process crashed before a response.
 pub(crate) fn row_of_lost(model: &Model, prompt: &str, request: &VectorRequest) -> Attempt {
-    let (error_type, error) = Unfinished::Lost.told();
+    let (error_type, error) = UnfinishedReason::Lost.told();
     let end = json!({ "status": "failed", "error_type": error_type, "error": error });
     Attempt { end: Some(end), ..begun(model, prompt, request) }
 }

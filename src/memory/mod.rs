@@ -1,5 +1,5 @@
 //! Memories (docs/memory.md). Memories of threads and those with their own object share the code. A
-//! [`Keeper`] owns the tables; a [`Book`] is one memory in them.
+//! [`MemoryHost`] owns the tables; a [`MemoryStore`] is one memory in them.
 //!
 //! * `extract`: the text of a document. `cut`: chunking. `documents`: adding, listing, deleting. `index`:
 //!   indexing. `embed`: requests for vectors. `log`: their log rows. `fuse`: fusion of results. `search`:
@@ -26,7 +26,7 @@ use std::cell::RefCell;
 
 use crate::definitions::memory::Memory;
 use crate::definitions::model::Model;
-use crate::definitions::retry::{Places, Resolved, RetryKind};
+use crate::definitions::retry::{EffectivePolicy, PolicySources, RetryKind};
 use crate::definitions::{Catalog, MemoryScope};
 use crate::error::{Code, Error, Result};
 use crate::host::{Host, Sql};
@@ -35,7 +35,7 @@ use crate::memory::embedding::Embedder;
 
 /// Pending work after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owes {
+pub(crate) enum PendingWork {
     /// New texts to chunk, or vectors to make.
     Index,
     /// Progress was made and work remains; the running attempt is not charged with the remainder.
@@ -46,7 +46,7 @@ pub(crate) enum Owes {
 }
 
 /// The owner of the tables of memories.
-pub(crate) trait Keeper {
+pub(crate) trait MemoryHost {
     fn host(&self) -> &dyn Host;
 
     /// Creates the tables when needed. Call it outside of transactions.
@@ -60,8 +60,8 @@ pub(crate) trait Keeper {
     fn change(
         &self,
         name: &str,
-        asked: AskedVectors<'_>,
-        work: &mut dyn FnMut(&dyn Sql) -> Result<Owes>,
+        asked: UnloggedRequests<'_>,
+        work: &mut dyn FnMut(&dyn Sql) -> Result<PendingWork>,
     ) -> Result<()>;
 
     /// A variable of the deployment.
@@ -72,35 +72,39 @@ pub(crate) trait Keeper {
 }
 
 /// Requests for vectors that belong to no run, with their model.
-pub(crate) type AskedVectors<'a> = Option<(&'a Model, &'a [VectorRequest])>;
+pub(crate) type UnloggedRequests<'a> = Option<(&'a Model, &'a [VectorRequest])>;
 
 /// One memory.
-pub(crate) struct Book<'a> {
-    pub(crate) keeper: &'a dyn Keeper,
+pub(crate) struct MemoryStore<'a> {
+    pub(crate) keeper: &'a dyn MemoryHost,
     pub(crate) memory: &'a Memory,
     /// The model for its vectors.
     pub(crate) model: Option<&'a Model>,
     /// The retry policy for requests for vectors.
-    pub(crate) retry: Resolved,
+    pub(crate) retry: EffectivePolicy,
     /// Requests for vectors that are not logged yet.
     pub(crate) asked: RefCell<Vec<VectorRequest>>,
 }
 
-impl<'a> Book<'a> {
-    pub(crate) fn new(keeper: &'a dyn Keeper, catalog: &'a Catalog, memory: &'a Memory) -> Book<'a> {
+impl<'a> MemoryStore<'a> {
+    pub(crate) fn new(
+        keeper: &'a dyn MemoryHost,
+        catalog: &'a Catalog,
+        memory: &'a Memory,
+    ) -> MemoryStore<'a> {
         let model = memory.embedding.as_ref().and_then(|name| catalog.models.get(name));
-        let places = Places {
+        let places = PolicySources {
             folder: Some(&catalog.settings.retry_defaults),
             definition: model.map(|model| &model.retry),
-            ..Places::default()
+            ..PolicySources::default()
         };
-        let retry = Resolved::of(RetryKind::Embedding, places);
-        Book { keeper, memory, model, retry, asked: RefCell::default() }
+        let retry = EffectivePolicy::of(RetryKind::Embedding, places);
+        MemoryStore { keeper, memory, model, retry, asked: RefCell::default() }
     }
 
     /// Sets the retry policy of a run.
-    pub(crate) fn retrying(self, retry: Resolved) -> Book<'a> {
-        Book { retry, ..self }
+    pub(crate) fn retrying(self, retry: EffectivePolicy) -> MemoryStore<'a> {
+        MemoryStore { retry, ..self }
     }
 
     pub(crate) fn sql(&self) -> &'a dyn Sql {
@@ -119,19 +123,22 @@ impl<'a> Book<'a> {
     }
 
     /// Runs a transaction and returns its value.
-    pub(crate) fn change<T>(&self, work: impl FnOnce(&dyn Sql) -> Result<(T, Owes)>) -> Result<T> {
+    pub(crate) fn change<T>(&self, work: impl FnOnce(&dyn Sql) -> Result<(T, PendingWork)>) -> Result<T> {
         self.change_with(&[], work)
     }
 
-    /// Like [`Book::change`], and logs the requests for vectors made since.
-    pub(crate) fn change_and_log<T>(&self, work: impl FnOnce(&dyn Sql) -> Result<(T, Owes)>) -> Result<T> {
+    /// Like [`MemoryStore::change`], and logs the requests for vectors made since.
+    pub(crate) fn change_and_log<T>(
+        &self,
+        work: impl FnOnce(&dyn Sql) -> Result<(T, PendingWork)>,
+    ) -> Result<T> {
         self.change_with(&self.asked.take(), work)
     }
 
     fn change_with<T>(
         &self,
         asked: &[VectorRequest],
-        work: impl FnOnce(&dyn Sql) -> Result<(T, Owes)>,
+        work: impl FnOnce(&dyn Sql) -> Result<(T, PendingWork)>,
     ) -> Result<T> {
         let asked = self.model.filter(|_| !asked.is_empty()).map(|model| (model, asked));
         let (mut work, mut value) = (Some(work), None);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::memory::documents::{NewDocument, delete};
-use crate::memory::{Book, Owes};
+use crate::memory::{MemoryStore, PendingWork};
 use crate::store::memory as stores;
 use crate::store::memory::docs;
 use crate::store::memory::docs::Doc;
@@ -46,7 +46,7 @@ pub(crate) enum NoteChange {
 
 /// A change sent by a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Letter {
+pub(crate) struct NoteRequest {
     /// Idempotency key, the same for every delivery.
     pub(crate) key: String,
     pub(crate) change: NoteChange,
@@ -77,7 +77,7 @@ impl NoteChange {
     }
 }
 
-impl Book<'_> {
+impl MemoryStore<'_> {
     /// The change with cleaned texts.
     pub(crate) fn clean_change(&self, change: NoteChange) -> Result<NoteChange> {
         Ok(match change {
@@ -104,7 +104,7 @@ impl Book<'_> {
     }
 
     /// Applies a delivered change once. Returns the text for the model.
-    pub(crate) fn apply(&self, letter: Letter) -> Result<String> {
+    pub(crate) fn apply(&self, letter: NoteRequest) -> Result<String> {
         let change = self.clean_change(letter.change)?;
         if !self.keeper.has_tables()? {
             self.keeper.make_tables()?;
@@ -112,13 +112,13 @@ impl Book<'_> {
         let now = self.now_us();
         self.change(|sql| match table::take(sql, &letter.key, now)? {
             true => self.note(sql, &change, true),
-            false => Ok((change.told(), Owes::Nothing)),
+            false => Ok((change.told(), PendingWork::Nothing)),
         })
     }
 
     /// `there`: whether the tables exist. Read before, because the keeper cannot be called within its
     /// transaction.
-    fn note(&self, sql: &dyn Sql, change: &NoteChange, there: bool) -> Result<(String, Owes)> {
+    fn note(&self, sql: &dyn Sql, change: &NoteChange, there: bool) -> Result<(String, PendingWork)> {
         let owes = match change {
             NoteChange::Save(document) | NoteChange::Keep(document) => {
                 let store = stores::open(sql, &self.memory.name, &self.identity())?;
@@ -139,10 +139,10 @@ impl Book<'_> {
             }
             NoteChange::Delete { id } => {
                 let Some(known) = self.noted(sql, id, there)? else {
-                    return Ok((format!("There is no note {id}."), Owes::Nothing));
+                    return Ok((format!("There is no note {id}."), PendingWork::Nothing));
                 };
                 delete(sql, &known)?;
-                Owes::Nothing
+                PendingWork::Nothing
             }
             NoteChange::Forget { key } => {
                 let store = if there { stores::find(sql, &self.memory.name)? } else { None };
@@ -151,7 +151,7 @@ impl Book<'_> {
                 {
                     delete(sql, &known)?;
                 }
-                Owes::Nothing
+                PendingWork::Nothing
             }
         };
         Ok((change.told(), owes))

@@ -11,7 +11,7 @@ use crate::limits;
 use crate::memory::embed::VectorRequest;
 use crate::memory::fuse::{Side, fuse};
 use crate::memory::notes::MESSAGE;
-use crate::memory::{Book, Owes};
+use crate::memory::{MemoryStore, PendingWork};
 use crate::store::memory as stores;
 use crate::store::memory::chunks::Chunk;
 use crate::store::memory::pages::Question;
@@ -67,7 +67,7 @@ pub(crate) struct Hit {
 
 /// The results of a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct SearchResults {
     pub(crate) hits: Vec<Hit>,
     /// Whether some or all vectors were missing.
     pub(crate) degraded: bool,
@@ -82,13 +82,13 @@ pub(crate) struct Found {
 /// The reason if no budget pays for the query's vector.
 const UNPAID: &str = "the budget does not pay for it";
 
-impl Book<'_> {
-    pub(crate) async fn search(&self, wanted: &SearchQuery) -> Result<Found> {
+impl MemoryStore<'_> {
+    pub(crate) async fn search(&self, wanted: &SearchQuery) -> Result<SearchResults> {
         check_query(&wanted.query)?;
         if !self.keeper.has_tables()? || stores::find(self.sql(), &self.memory.name)?.is_none() {
-            return Ok(Found::default());
+            return Ok(SearchResults::default());
         }
-        let mut found = Found::default();
+        let mut found = SearchResults::default();
         let question = match self.model.filter(|_| wanted.mode != Mode::Text) {
             None => None,
             Some(_) if wanted.requests == Some(0) => {
@@ -107,7 +107,7 @@ impl Book<'_> {
         // Read again: the memory may have changed during the request.
         let Some(store) = stores::find(self.sql(), &self.memory.name)? else { return Ok(found) };
         if store.entered.is_some() {
-            self.enter_again(Owes::Index)?;
+            self.enter_again(PendingWork::Index)?;
         }
         let question = self.comparable(&store, question, &mut found)?;
         let mut retrieval = self.memory.retrieval;
@@ -122,7 +122,7 @@ impl Book<'_> {
         &self,
         store: &Store,
         question: Option<Question>,
-        found: &mut Found,
+        found: &mut SearchResults,
     ) -> Result<Option<Question>> {
         let Some(question) = question else { return Ok(None) };
         let dims = question.dims() as i64;
@@ -134,7 +134,7 @@ impl Book<'_> {
         if chunks::any_without_slot(self.sql(), store.id)? {
             found.degraded = true;
             // The model works again, so waiting texts need not wait longer.
-            self.change(|_| Ok(((), Owes::Index)))?;
+            self.change(|_| Ok(((), PendingWork::Index)))?;
         }
         Ok(Some(question))
     }

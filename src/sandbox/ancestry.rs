@@ -44,15 +44,15 @@ impl<T> Future for CalledBy<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         let this = self.get_mut();
-        let _around = Around(CALLER.replace(this.caller.clone()));
+        let _around = CallerGuard(CALLER.replace(this.caller.clone()));
         this.work.as_mut().poll(context)
     }
 }
 
 /// Restores the previous caller, also when the work panics.
-struct Around(Caller);
+struct CallerGuard(Caller);
 
-impl Drop for Around {
+impl Drop for CallerGuard {
     fn drop(&mut self) {
         CALLER.set(std::mem::take(&mut self.0));
     }

@@ -33,10 +33,10 @@ pub(crate) struct Backlog {
 }
 
 #[derive(Default)]
-struct Queue(RefCell<VecDeque<(Wanted, oneshot::Sender<Share>)>>);
+struct Queue(RefCell<VecDeque<(ShareKind, oneshot::Sender<Share>)>>);
 
 #[derive(Clone, Copy)]
-enum Wanted {
+enum ShareKind {
     Start,
     Send(usize),
     Reserve(usize),
@@ -45,7 +45,7 @@ enum Wanted {
 /// A granted share, returned when dropped.
 pub(crate) struct Share {
     backlog: Rc<Backlog>,
-    wanted: Wanted,
+    wanted: ShareKind,
 }
 
 impl Drop for Share {
@@ -58,7 +58,7 @@ impl Drop for Share {
 impl Backlog {
     /// Waits for the start of a call. The share covers it up to its first pause.
     pub(crate) async fn start(self: &Rc<Backlog>) -> Option<Share> {
-        self.granted(&self.senders, Wanted::Start).await
+        self.granted(&self.senders, ShareKind::Start).await
     }
 
     /// Waits until an answer can be sent, and counts it. Returns the number for [`Backlog::taken`].
@@ -66,7 +66,7 @@ impl Backlog {
         if bytes < SMALL_BYTES {
             return 0;
         }
-        if let Some(share) = self.granted(&self.senders, Wanted::Send(bytes)).await {
+        if let Some(share) = self.granted(&self.senders, ShareKind::Send(bytes)).await {
             std::mem::forget(share);
         }
         bytes
@@ -83,12 +83,12 @@ impl Backlog {
 
     /// Records that the sandbox has taken an answer.
     pub(crate) fn taken(self: &Rc<Backlog>, bytes: usize) {
-        self.give_back(Wanted::Send(bytes));
+        self.give_back(ShareKind::Send(bytes));
         self.grant();
     }
 
     /// Returns `None` when the backlog was dropped first.
-    async fn granted(self: &Rc<Backlog>, queue: &Queue, wanted: Wanted) -> Option<Share> {
+    async fn granted(self: &Rc<Backlog>, queue: &Queue, wanted: ShareKind) -> Option<Share> {
         if queue.0.borrow().is_empty() && self.fits(wanted) {
             return Some(self.take(wanted));
         }
@@ -97,30 +97,30 @@ impl Backlog {
         granted.await.ok()
     }
 
-    fn fits(&self, wanted: Wanted) -> bool {
+    fn fits(&self, wanted: ShareKind) -> bool {
         let (sent, all) = (self.sent.get(), self.sent.get() + self.reserved.get());
         let limit = limits::CODE_CALLS_BYTES;
         match wanted {
-            Wanted::Start => !self.starting.get() && sent < limit,
-            Wanted::Send(bytes) => sent == 0 || sent + bytes <= limit,
-            Wanted::Reserve(bytes) => all == 0 || all + bytes <= limit,
+            ShareKind::Start => !self.starting.get() && sent < limit,
+            ShareKind::Send(bytes) => sent == 0 || sent + bytes <= limit,
+            ShareKind::Reserve(bytes) => all == 0 || all + bytes <= limit,
         }
     }
 
-    fn take(self: &Rc<Backlog>, wanted: Wanted) -> Share {
+    fn take(self: &Rc<Backlog>, wanted: ShareKind) -> Share {
         match wanted {
-            Wanted::Start => self.starting.set(true),
-            Wanted::Send(bytes) => self.sent.set(self.sent.get() + bytes),
-            Wanted::Reserve(bytes) => self.reserved.set(self.reserved.get() + bytes),
+            ShareKind::Start => self.starting.set(true),
+            ShareKind::Send(bytes) => self.sent.set(self.sent.get() + bytes),
+            ShareKind::Reserve(bytes) => self.reserved.set(self.reserved.get() + bytes),
         }
         Share { backlog: self.clone(), wanted }
     }
 
-    fn give_back(&self, wanted: Wanted) {
+    fn give_back(&self, wanted: ShareKind) {
         match wanted {
-            Wanted::Start => self.starting.set(false),
-            Wanted::Send(bytes) => self.sent.set(self.sent.get().saturating_sub(bytes)),
-            Wanted::Reserve(bytes) => self.reserved.set(self.reserved.get().saturating_sub(bytes)),
+            ShareKind::Start => self.starting.set(false),
+            ShareKind::Send(bytes) => self.sent.set(self.sent.get().saturating_sub(bytes)),
+            ShareKind::Reserve(bytes) => self.reserved.set(self.reserved.get().saturating_sub(bytes)),
         }
     }
 
@@ -137,7 +137,7 @@ impl Backlog {
         }
     }
 
-    fn next(&self, queue: &Queue) -> Option<(Wanted, oneshot::Sender<Share>)> {
+    fn next(&self, queue: &Queue) -> Option<(ShareKind, oneshot::Sender<Share>)> {
         let mut queue = queue.0.borrow_mut();
         let fits = queue.front().is_some_and(|(wanted, _)| self.fits(*wanted));
         if fits { queue.pop_front() } else { None }
@@ -166,6 +166,6 @@ impl CallRoom {
 /// that waits while holding room could block others forever.
 pub(crate) async fn reserve(bytes: usize) {
     let Some(room) = ancestry::room() else { return };
-    let share = room.backlog.granted(&room.backlog.reservers, Wanted::Reserve(bytes)).await;
+    let share = room.backlog.granted(&room.backlog.reservers, ShareKind::Reserve(bytes)).await;
     room.reserved.borrow_mut().extend(share);
 }

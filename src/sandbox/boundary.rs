@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::definitions::tool::Engine;
 use crate::sandbox::options::{Form, Language};
-use crate::sandbox::packed::Packed;
+use crate::sandbox::packed::EncodedValue;
 use crate::sandbox::result::{CodeError, Status};
 
 /// A run of code. As JSON it is the isolate Worker's request, without `values`.
@@ -51,29 +51,29 @@ pub struct Run {
     pub imports: Vec<(String, Vec<String>)>,
     /// `{ args, globals, imports }`.
     #[serde(skip)]
-    pub values: Packed,
+    pub values: EncodedValue,
 }
 
 /// The outcome of a called function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum FunctionResult {
     /// Its return value.
-    Value(Packed),
+    Value(EncodedValue),
     /// Its exception.
-    Error(Packed),
+    Error(EncodedValue),
 }
 
 /// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct FunctionReply {
     /// The outcome of the function.
-    pub answer: Answer,
+    pub answer: FunctionResult,
     /// Bytes in transit, for [`HostCalls::taken`]; 0 for a small answer.
     pub held: usize,
 }
 
 /// Calls a function that the sandbox has passed out.
-pub type Back = Rc<dyn Fn(u64, Packed) -> LocalBoxFuture<'static, Answer>>;
+pub type Callback = Rc<dyn Fn(u64, EncodedValue) -> LocalBoxFuture<'static, FunctionResult>>;
 
 /// A host that runs code.
 pub trait Sandbox {
@@ -88,13 +88,18 @@ pub trait Sandbox {
 pub trait HostCalls {
     /// Calls a function of this side. `back` calls functions among its arguments. Waits while the sandbox has
     /// not taken earlier answers.
-    fn call(&self, function: u64, args: Packed, back: Back) -> LocalBoxFuture<'static, Answered>;
+    fn call(
+        &self,
+        function: u64,
+        args: EncodedValue,
+        back: Callback,
+    ) -> LocalBoxFuture<'static, FunctionReply>;
 
-    /// Records that the sandbox has taken an answer, by its [`Answered::held`].
+    /// Records that the sandbox has taken an answer, by its [`FunctionReply::held`].
     fn taken(&self, bytes: usize);
 
     /// Receives a reported value.
-    fn report(&self, value: Packed, back: Back) -> LocalBoxFuture<'static, ()>;
+    fn report(&self, value: EncodedValue, back: Callback) -> LocalBoxFuture<'static, ()>;
 
     /// Resolves with a reason when the run must end, and with `None` when neither the run nor its functions
     /// are needed any more.
@@ -106,7 +111,7 @@ pub struct Outcome {
     /// The outcome.
     pub status: Status,
     /// The value, on success.
-    pub value: Option<Packed>,
+    pub value: Option<EncodedValue>,
     /// The error, otherwise.
     pub error: Option<CodeError>,
     /// The console output.
@@ -116,7 +121,7 @@ pub struct Outcome {
     /// Duration in milliseconds.
     pub duration_ms: f64,
     /// Calls functions in the value.
-    pub back: Back,
+    pub back: Callback,
 }
 
 /// A line of console output.
@@ -125,7 +130,7 @@ pub struct RawLog {
     /// `log`, `info`, `warn`, `error` or `debug`.
     pub level: String,
     /// The arguments, as an array.
-    pub args: Packed,
+    pub args: EncodedValue,
     /// Milliseconds since 1970.
     pub timestamp: f64,
 }
@@ -152,9 +157,9 @@ impl Outcome {
 }
 
 /// Fails for every function.
-fn no_functions() -> Back {
+fn no_functions() -> Callback {
     Rc::new(|_, _| {
-        let gone = Packed::error("The function is gone: its sandbox has ended.");
-        Box::pin(async move { Answer::Error(gone) })
+        let gone = EncodedValue::error("The function is gone: its sandbox has ended.");
+        Box::pin(async move { FunctionResult::Error(gone) })
     })
 }

@@ -14,11 +14,11 @@ use crate::sorted::SortedMap;
 
 /// The calls of one run.
 #[derive(Default)]
-pub(crate) struct Calls(Rc<Open>);
+pub(crate) struct CallRegistry(Rc<OpenCalls>);
 
 #[derive(Default)]
-struct Open {
-    calls: RefCell<SortedMap<u64, Rc<dyn Ends>>>,
+struct OpenCalls {
+    calls: RefCell<SortedMap<u64, Rc<dyn Abortable>>>,
     last: Cell<u64>,
     closed: Cell<bool>,
     /// Bytes of the calls' arguments.
@@ -27,23 +27,23 @@ struct Open {
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
 }
 
-/// See [`Calls::hold`].
-pub(crate) struct Held {
-    open: Rc<Open>,
+/// See [`CallRegistry::hold`].
+pub(crate) struct ArgumentHold {
+    open: Rc<OpenCalls>,
     bytes: usize,
 }
 
-impl Drop for Held {
+impl Drop for ArgumentHold {
     fn drop(&mut self) {
         self.open.bytes.set(self.open.bytes.get().saturating_sub(self.bytes));
     }
 }
 
-trait Ends {
+trait Abortable {
     fn end(&self);
 }
 
-impl Calls {
+impl CallRegistry {
     /// Adopts some work, and returns a future for it, which gives `None` when the work was dropped first.
     pub(crate) fn add<T: 'static>(&self, work: LocalBoxFuture<'static, T>) -> Call<T> {
         let id = self.0.last.get() + 1;
@@ -83,13 +83,13 @@ impl Calls {
     }
 
     /// Counts the arguments of a call while it is active; `None` when the total is too large.
-    pub(crate) fn hold(&self, bytes: usize) -> Option<Held> {
+    pub(crate) fn hold(&self, bytes: usize) -> Option<ArgumentHold> {
         let all = self.0.bytes.get() + bytes;
         if all > limits::CODE_CALLS_BYTES {
             return None;
         }
         self.0.bytes.set(all);
-        Some(Held { open: self.0.clone(), bytes })
+        Some(ArgumentHold { open: self.0.clone(), bytes })
     }
 
     #[cfg(test)]
@@ -105,7 +105,7 @@ struct Slot<T> {
     waker: RefCell<Option<Waker>>,
 }
 
-impl<T> Ends for Slot<T> {
+impl<T> Abortable for Slot<T> {
     fn end(&self) {
         self.ended.set(true);
         // A call that ends its own run is being polled, and is dropped after that.
@@ -120,7 +120,7 @@ impl<T> Ends for Slot<T> {
 pub(crate) struct Call<T> {
     slot: Rc<Slot<T>>,
     id: u64,
-    open: Weak<Open>,
+    open: Weak<OpenCalls>,
 }
 
 impl<T> Future for Call<T> {

@@ -10,12 +10,12 @@ use crate::host::Sleep;
 use crate::limits;
 use crate::sandbox::ancestry;
 use crate::sandbox::boundary::{HostCalls, Outcome, Run};
-use crate::sandbox::life::{Keep, Life};
 use crate::sandbox::options::{Options, Reports};
-use crate::sandbox::packed::{Packed, pack};
+use crate::sandbox::packed::{EncodedValue, pack};
 use crate::sandbox::result::{CodeError, CodeResult, Status};
+use crate::sandbox::run_state::{RunGuard, RunState};
 use crate::sandbox::session::{Session, read};
-use crate::sandbox::value::{Thrown, Value};
+use crate::sandbox::value::{Exception, Value};
 
 /// Running code. It always settles with a [`CodeResult`] and never fails:
 ///
@@ -36,7 +36,7 @@ use crate::sandbox::value::{Thrown, Value};
 ///
 /// Dropping the handle terminates the code; so does the end of the tool, hook or run that waited for it.
 pub struct CodeHandle {
-    keep: Rc<Keep>,
+    keep: Rc<RunGuard>,
     settled: Shared<oneshot::Receiver<Rc<CodeResult>>>,
 }
 
@@ -78,7 +78,7 @@ impl CodeHandle {
 
 #[cfg(test)]
 impl CodeHandle {
-    pub(crate) fn life(&self) -> &Rc<Life> {
+    pub(crate) fn life(&self) -> &Rc<RunState> {
         &self.keep.0
     }
 }
@@ -131,7 +131,7 @@ where
     let ancestors = ancestry::runs();
     let runs = ancestors.iter().cloned().chain([id.clone()]).collect();
     let reports = !matches!(options.report, Reports::No);
-    let keep = Life::begin(runs, std::mem::take(&mut options.report));
+    let keep = RunState::begin(runs, std::mem::take(&mut options.report));
     let execution = CodeHandle { keep: keep.clone(), settled: settled.shared() };
     let life = keep.0.clone();
     let settle = move |result: CodeResult| {
@@ -151,7 +151,7 @@ where
             return (execution, None);
         }
     };
-    let run = run(Named { id, owner, account, ancestors, source, reports }, &options, values);
+    let run = run(RunIdentity { id, owner, account, ancestors, source, reports }, &options, values);
     let outcome = sandbox(run, Rc::new(Session(keep.0.clone())));
     let late = late(&keep.0, sleep);
     drop(options);
@@ -170,7 +170,7 @@ where
 }
 
 /// Identity and origin of a run.
-struct Named {
+struct RunIdentity {
     id: String,
     owner: String,
     account: String,
@@ -181,7 +181,7 @@ struct Named {
 
 /// Packs the values for the code. Also returns handles for functions of other runs among them, which must
 /// stay alive while the code runs. Enclosing runs stay alive by themselves.
-fn values(options: &Options, life: &Life) -> Result<(Packed, Vec<Rc<Keep>>), Thrown> {
+fn values(options: &Options, life: &RunState) -> Result<(EncodedValue, Vec<Rc<RunGuard>>), Exception> {
     let imports = options
         .imports
         .iter()
@@ -199,9 +199,9 @@ fn values(options: &Options, life: &Life) -> Result<(Packed, Vec<Rc<Keep>>), Thr
     Ok((packed, kept))
 }
 
-fn run(named: Named, options: &Options, values: Packed) -> Run {
+fn run(named: RunIdentity, options: &Options, values: EncodedValue) -> Run {
     let names = |fields: &[(String, Value)]| fields.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-    let Named { id, owner, account, ancestors, source, reports } = named;
+    let RunIdentity { id, owner, account, ancestors, source, reports } = named;
     Run {
         id,
         owner,
@@ -229,7 +229,7 @@ fn run(named: Named, options: &Options, values: Packed) -> Run {
 }
 
 /// Resolves with the reason some time after the end was requested, in case the sandbox does not respond.
-fn late(life: &Rc<Life>, sleep: Sleep) -> LocalBoxFuture<'static, String> {
+fn late(life: &Rc<RunState>, sleep: Sleep) -> LocalBoxFuture<'static, String> {
     let ended = life.ended();
     async move {
         match ended.await {

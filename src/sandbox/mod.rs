@@ -5,7 +5,7 @@
 //!   `surrogates`: lone surrogates, which Rust strings cannot contain.
 //! * `options`: the caller's options, and their validation. `result`: the result of a run.
 //! * `boundary`: requests to a sandbox, its responses, and the calls that it makes in between.
-//! * `execution`: the handle. `life`: ownership and the order of the end. `session`: the side that the
+//! * `execution`: the handle. `run_state`: ownership and the order of the end. `session`: the side that the
 //!   sandbox sees. `calls`: active calls to the host. `backlog`: answers in transit. `ancestry`: the runs
 //!   inside which code is called.
 //! * `tree`: tests of ownership.
@@ -15,11 +15,11 @@ pub(crate) mod backlog;
 pub(crate) mod boundary;
 pub(crate) mod calls;
 pub(crate) mod execution;
-pub(crate) mod life;
 pub(crate) mod options;
 pub(crate) mod packed;
 pub(crate) mod result;
 pub(crate) mod room;
+pub(crate) mod run_state;
 pub(crate) mod session;
 pub(crate) mod surrogates;
 #[cfg(test)]
@@ -27,9 +27,11 @@ pub(crate) mod tree;
 pub(crate) mod value;
 
 pub use crate::definitions::tool::Engine;
-pub use crate::sandbox::boundary::{Answer, Answered, Back, HostCalls, Outcome, RawLog, Run, Sandbox};
+pub use crate::sandbox::boundary::{
+    Callback, FunctionReply, FunctionResult, HostCalls, Outcome, RawLog, Run, Sandbox,
+};
 pub use crate::sandbox::execution::CodeHandle;
 pub use crate::sandbox::options::{Form, Language, Options, Reports, WrongOptions};
-pub use crate::sandbox::packed::Packed;
+pub use crate::sandbox::packed::EncodedValue;
 pub use crate::sandbox::result::{CodeError, CodeResult, Log, Status};
-pub use crate::sandbox::value::{BinaryKind, Called, Function, Thrown, Value};
+pub use crate::sandbox::value::{BinaryKind, CallFuture, Exception, Function, Value};

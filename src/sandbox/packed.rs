@@ -9,9 +9,9 @@ use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
 use crate::json;
-use crate::sandbox::room::Room;
+use crate::sandbox::room::SizeAllowance;
 use crate::sandbox::surrogates::paired;
-use crate::sandbox::value::{BinaryKind, Function, Thrown, Value};
+use crate::sandbox::value::{BinaryKind, Exception, Function, Value};
 use crate::sorted::SortedSet;
 
 /// Maximum nesting of a value from a sandbox, because readers here may recurse.
@@ -19,22 +19,22 @@ const DEPTH: usize = 200;
 
 /// An encoded value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Packed {
+pub struct EncodedValue {
     /// The table: `[root, node 1, node 2, …]`.
     pub text: String,
     /// Contents of binary values.
     pub bytes: Vec<Bytes>,
 }
 
-impl Packed {
+impl EncodedValue {
     /// Encoded size in bytes.
     pub(crate) fn size(&self) -> usize {
         self.text.len() + self.bytes.iter().map(Bytes::len).sum::<usize>()
     }
 
     /// An error with a message.
-    pub fn error(message: &str) -> Packed {
-        pack_error(&Thrown::new(message))
+    pub fn error(message: &str) -> EncodedValue {
+        pack_error(&Exception::new(message))
     }
 }
 
@@ -42,24 +42,28 @@ impl Packed {
 ///
 /// # Errors
 /// `SerializationError` when it is too large.
-pub(crate) fn pack(value: &Value, give: &mut dyn FnMut(&Function) -> usize) -> Result<Packed, Thrown> {
-    let mut packer = Packer { nodes: vec![Json::Null], bytes: Vec::new(), give, room: Room::default() };
+pub(crate) fn pack(
+    value: &Value,
+    give: &mut dyn FnMut(&Function) -> usize,
+) -> Result<EncodedValue, Exception> {
+    let mut packer =
+        Packer { nodes: vec![Json::Null], bytes: Vec::new(), give, room: SizeAllowance::default() };
     let root = packer.slot(value)?;
     if let Some(first) = packer.nodes.first_mut() {
         *first = root;
     }
-    Ok(Packed { text: Json::Array(packer.nodes).to_string(), bytes: packer.bytes })
+    Ok(EncodedValue { text: Json::Array(packer.nodes).to_string(), bytes: packer.bytes })
 }
 
 struct Packer<'a> {
     nodes: Vec<Json>,
     bytes: Vec<Bytes>,
     give: &'a mut dyn FnMut(&Function) -> usize,
-    room: Room,
+    room: SizeAllowance,
 }
 
 impl Packer<'_> {
-    fn slot(&mut self, value: &Value) -> Result<Json, Thrown> {
+    fn slot(&mut self, value: &Value) -> Result<Json, Exception> {
         self.room.take(match value {
             Value::String(text) | Value::BigInt(text) => text.len(),
             Value::RegExp { source, flags } => source.len() + flags.len(),
@@ -97,11 +101,11 @@ impl Packer<'_> {
         Ok(json!([self.nodes.len() - 1]))
     }
 
-    fn slots(&mut self, items: &[Value]) -> Result<Vec<Json>, Thrown> {
+    fn slots(&mut self, items: &[Value]) -> Result<Vec<Json>, Exception> {
         items.iter().map(|item| self.slot(item)).collect()
     }
 
-    fn fields(&mut self, fields: &[(String, Value)]) -> Result<Vec<Json>, Thrown> {
+    fn fields(&mut self, fields: &[(String, Value)]) -> Result<Vec<Json>, Exception> {
         let mut slots = Vec::with_capacity(2 * fields.len());
         for (key, value) in fields {
             self.room.take(key.len())?;
@@ -111,13 +115,13 @@ impl Packer<'_> {
     }
 }
 
-fn error_node(thrown: &Thrown) -> Json {
+fn error_node(thrown: &Exception) -> Json {
     json!(["e", thrown.name, thrown.message, thrown.stack])
 }
 
 /// Encodes an error.
-pub(crate) fn pack_error(thrown: &Thrown) -> Packed {
-    Packed { text: json!([[1], error_node(thrown)]).to_string(), bytes: Vec::new() }
+pub(crate) fn pack_error(thrown: &Exception) -> EncodedValue {
+    EncodedValue { text: json!([[1], error_node(thrown)]).to_string(), bytes: Vec::new() }
 }
 
 fn number(value: f64) -> Json {
@@ -145,10 +149,10 @@ fn number(value: f64) -> Json {
 /// # Errors
 /// `SerializationError` when it contains itself, is too deep or too large for this side, or is malformed.
 pub(crate) fn unpack(
-    packed: &Packed,
-    room: &Room,
+    packed: &EncodedValue,
+    room: &SizeAllowance,
     function: &dyn Fn(u64, &str) -> Function,
-) -> Result<Value, Thrown> {
+) -> Result<Value, Exception> {
     let table = table(&paired(&packed.text))?;
     let root = table.first().ok_or_else(|| forged("the table"))?;
     let mut reader = Reader { table: &table, bytes: &packed.bytes, function, open: SortedSet::new(), room };
@@ -156,11 +160,11 @@ pub(crate) fn unpack(
 }
 
 /// Decodes an error, or any other thrown value.
-pub(crate) fn unpack_error(packed: &Packed) -> Thrown {
+pub(crate) fn unpack_error(packed: &EncodedValue) -> Exception {
     let absent = |_: u64, name: &str| Function::new(name, |_| Box::pin(async { Ok(Value::Undefined) }));
-    match unpack(packed, &Room::default(), &absent) {
+    match unpack(packed, &SizeAllowance::default(), &absent) {
         Ok(Value::Error(thrown)) => thrown,
-        Ok(other) => Thrown::new(match other.to_json() {
+        Ok(other) => Exception::new(match other.to_json() {
             Some(Json::String(text)) => text,
             Some(json) => json.to_string(),
             None => "undefined".to_owned(),
@@ -169,8 +173,8 @@ pub(crate) fn unpack_error(packed: &Packed) -> Thrown {
     }
 }
 
-fn forged(what: &str) -> Thrown {
-    Thrown::unserializable(format!("A value from the sandbox cannot be read: {what} is malformed."))
+fn forged(what: &str) -> Exception {
+    Exception::unserializable(format!("A value from the sandbox cannot be read: {what} is malformed."))
 }
 
 /// A part of the table, as parsed JSON.
@@ -185,8 +189,8 @@ enum Part {
 }
 
 /// Parses the table. It is refused before it takes more memory than a value may have.
-fn table(text: &str) -> Result<Vec<Part>, Thrown> {
-    let room = Room::default();
+fn table(text: &str) -> Result<Vec<Part>, Exception> {
+    let room = SizeAllowance::default();
     let mut json = serde_json::Deserializer::from_str(text);
     let read = Parts(&room).deserialize(&mut json);
     match read.and_then(|part| json.end().map(|()| part)) {
@@ -198,7 +202,7 @@ fn table(text: &str) -> Result<Vec<Part>, Thrown> {
     }
 }
 
-struct Parts<'a>(&'a Room);
+struct Parts<'a>(&'a SizeAllowance);
 
 impl<'de> DeserializeSeed<'de> for Parts<'_> {
     type Value = Part;
@@ -269,11 +273,11 @@ struct Reader<'a> {
     function: &'a dyn Fn(u64, &str) -> Function,
     /// Nodes that are being read, to detect cycles.
     open: SortedSet<usize>,
-    room: &'a Room,
+    room: &'a SizeAllowance,
 }
 
 impl Reader<'_> {
-    fn slot(&mut self, slot: &Part) -> Result<Value, Thrown> {
+    fn slot(&mut self, slot: &Part) -> Result<Value, Exception> {
         self.room.take(0)?;
         match slot {
             Part::Null => Ok(Value::Null),
@@ -291,26 +295,28 @@ impl Reader<'_> {
     }
 
     /// Copies a text. A text counts once for each occurrence in the value.
-    fn text(&self, text: &str) -> Result<String, Thrown> {
+    fn text(&self, text: &str) -> Result<String, Exception> {
         self.room.take(text.len())?;
         Ok(text.to_owned())
     }
 
-    fn node(&mut self, id: usize) -> Result<Value, Thrown> {
+    fn node(&mut self, id: usize) -> Result<Value, Exception> {
         let table = self.table;
         let node = table.get(id).filter(|_| id > 0).ok_or_else(|| forged("a reference"))?;
         if self.open.len() >= DEPTH {
-            return Err(Thrown::unserializable(format!("A value is nested more than {DEPTH} levels deep.")));
+            return Err(Exception::unserializable(format!(
+                "A value is nested more than {DEPTH} levels deep."
+            )));
         }
         if !self.open.insert(id) {
-            return Err(Thrown::unserializable("A value that contains itself cannot leave the sandbox."));
+            return Err(Exception::unserializable("A value that contains itself cannot leave the sandbox."));
         }
         let value = self.read(node);
         self.open.remove(&id);
         value
     }
 
-    fn read(&mut self, node: &Part) -> Result<Value, Thrown> {
+    fn read(&mut self, node: &Part) -> Result<Value, Exception> {
         let parts = match node {
             Part::List(parts) => parts.as_slice(),
             _ => &[],
@@ -328,11 +334,13 @@ impl Reader<'_> {
             ("x", [Part::Text(source), Part::Text(flags)]) => {
                 Value::RegExp { source: self.text(source)?, flags: self.text(flags)? }
             }
-            ("e", [Part::Text(name), Part::Text(message), Part::Text(stack), ..]) => Value::Error(Thrown {
-                name: self.text(name)?,
-                message: self.text(message)?,
-                stack: self.text(stack)?,
-            }),
+            ("e", [Part::Text(name), Part::Text(message), Part::Text(stack), ..]) => {
+                Value::Error(Exception {
+                    name: self.text(name)?,
+                    message: self.text(message)?,
+                    stack: self.text(stack)?,
+                })
+            }
             ("b", [Part::Text(kind), Part::Number(at)]) => {
                 let kind = BinaryKind::of(kind).ok_or_else(|| forged("a binary value"))?;
                 let bytes = index(*at).and_then(|at| self.bytes.get(at));
@@ -348,11 +356,11 @@ impl Reader<'_> {
         })
     }
 
-    fn slots(&mut self, items: &[Part]) -> Result<Vec<Value>, Thrown> {
+    fn slots(&mut self, items: &[Part]) -> Result<Vec<Value>, Exception> {
         items.iter().map(|item| self.slot(item)).collect()
     }
 
-    fn fields(&mut self, parts: &[Part]) -> Result<Vec<(String, Value)>, Thrown> {
+    fn fields(&mut self, parts: &[Part]) -> Result<Vec<(String, Value)>, Exception> {
         let field = |pair: &[Part]| match pair {
             [Part::Text(key), value] => Ok((self.text(key)?, self.slot(value)?)),
             _ => Err(forged("an object")),
@@ -360,7 +368,7 @@ impl Reader<'_> {
         parts.chunks(2).map(field).collect()
     }
 
-    fn entries(&mut self, parts: &[Part]) -> Result<Vec<(Value, Value)>, Thrown> {
+    fn entries(&mut self, parts: &[Part]) -> Result<Vec<(Value, Value)>, Exception> {
         let entry = |pair: &[Part]| match pair {
             [key, value] => Ok((self.slot(key)?, self.slot(value)?)),
             _ => Err(forged("a map")),
@@ -374,7 +382,7 @@ fn index(number: f64) -> Option<usize> {
     (number >= 0.0 && number.fract() == 0.0 && number <= SAFE).then_some(number as usize)
 }
 
-fn special(text: &str) -> Result<Value, Thrown> {
+fn special(text: &str) -> Result<Value, Exception> {
     Ok(Value::Number(match text {
         "NaN" => f64::NAN,
         "Infinity" => f64::INFINITY,
@@ -384,7 +392,7 @@ fn special(text: &str) -> Result<Value, Thrown> {
     }))
 }
 
-fn bigint(text: &str) -> Result<Value, Thrown> {
+fn bigint(text: &str) -> Result<Value, Exception> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(forged("a bigint"));
@@ -403,12 +411,12 @@ mod tests {
             functions.len() - 1
         };
         let packed = pack(value, &mut give).unwrap();
-        unpack(&packed, &Room::default(), &|id, _| functions[id as usize].clone()).unwrap()
+        unpack(&packed, &SizeAllowance::default(), &|id, _| functions[id as usize].clone()).unwrap()
     }
 
-    fn read(text: &str) -> Result<Value, Thrown> {
-        let packed = Packed { text: text.to_owned(), bytes: vec![Bytes::from_static(b"ab")] };
-        unpack(&packed, &Room::default(), &|_, name| {
+    fn read(text: &str) -> Result<Value, Exception> {
+        let packed = EncodedValue { text: text.to_owned(), bytes: vec![Bytes::from_static(b"ab")] };
+        unpack(&packed, &SizeAllowance::default(), &|_, name| {
             Function::new(name, |_| Box::pin(async { Ok(Value::Undefined) }))
         })
     }
@@ -423,7 +431,7 @@ mod tests {
             ("set".into(), Value::Set(vec!["x".into()])),
             ("dates".into(), Value::Array(vec![Value::Date(Some(5.0)), Value::Date(None)])),
             ("expression".into(), Value::RegExp { source: "a+".into(), flags: "gi".into() }),
-            ("error".into(), Value::Error(Thrown { name: "TypeError".into(), ..Thrown::new("no") })),
+            ("error".into(), Value::Error(Exception { name: "TypeError".into(), ..Exception::new("no") })),
             ("bytes".into(), Value::Binary(BinaryKind::Uint8Array, Bytes::from_static(&[0, 255]))),
             ("f".into(), Function::new("f", |_| Box::pin(async { Ok(Value::Null) })).into()),
         ]);
@@ -482,9 +490,9 @@ mod tests {
         assert!(said(&often).contains("8388608 bytes"));
         // One buffer in many positions; the limit is 24 MiB.
         let often = format!("[[1],[\"a\",[{}]],[\"b\",\"Uint8Array\",0]]", vec!["[2]"; 100].join(","));
-        let packed = Packed { text: often, bytes: vec![Bytes::from(vec![0; 1 << 20])] };
+        let packed = EncodedValue { text: often, bytes: vec![Bytes::from(vec![0; 1 << 20])] };
         let none = |_: u64, name: &str| Function::new(name, |_| Box::pin(async { Ok(Value::Undefined) }));
-        let error = unpack(&packed, &Room::default(), &none).unwrap_err();
+        let error = unpack(&packed, &SizeAllowance::default(), &none).unwrap_err();
         assert!(error.message.contains("25165824 bytes"), "{error}");
         // A table that is larger than the value in it.
         assert!(said(&format!("[[1],[\"a\",[{}]]]", vec!["1"; 600_000].join(","))).contains("8388608 bytes"));
@@ -517,7 +525,7 @@ mod tests {
             ("[5]", "5"),
             ("[[\"u\"]]", "undefined"),
         ] {
-            let packed = Packed { text: text.into(), bytes: Vec::new() };
+            let packed = EncodedValue { text: text.into(), bytes: Vec::new() };
             assert_eq!(unpack_error(&packed).message, message);
         }
     }

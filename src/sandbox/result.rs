@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use crate::json;
-use crate::sandbox::value::{Thrown, Value};
+use crate::sandbox::value::{Exception, Value};
 
 /// The outcome of an execution (spec §17.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,8 +67,8 @@ impl CodeError {
     }
 }
 
-impl From<Thrown> for CodeError {
-    fn from(thrown: Thrown) -> CodeError {
+impl From<Exception> for CodeError {
+    fn from(thrown: Exception) -> CodeError {
         let stack = (!thrown.stack.is_empty()).then_some(thrown.stack);
         CodeError { stack, ..CodeError::new(&thrown.name, thrown.message) }
     }

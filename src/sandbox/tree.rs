@@ -9,10 +9,12 @@ use futures::future::LocalBoxFuture;
 use futures::task::noop_waker;
 
 use crate::json;
-use crate::sandbox::boundary::{Answer, Back, HostCalls, Outcome, Run};
+use crate::sandbox::boundary::{Callback, FunctionResult, HostCalls, Outcome, Run};
 use crate::sandbox::execution::{Start, start};
-use crate::sandbox::life::Life;
-use crate::sandbox::{CodeError, CodeHandle, Function, Options, Packed, Reports, Status, Thrown, Value};
+use crate::sandbox::run_state::RunState;
+use crate::sandbox::{
+    CodeError, CodeHandle, EncodedValue, Exception, Function, Options, Reports, Status, Value,
+};
 
 /// Events in order.
 type Trace = Rc<RefCell<Vec<String>>>;
@@ -31,7 +33,7 @@ impl Drop for Mark {
 struct World {
     tasks: Rc<RefCell<Vec<LocalBoxFuture<'static, ()>>>>,
     trace: Trace,
-    lives: Rc<RefCell<Vec<Weak<Life>>>>,
+    lives: Rc<RefCell<Vec<Weak<RunState>>>>,
     last: Rc<Cell<u32>>,
 }
 
@@ -42,7 +44,7 @@ type Script = fn(Ran) -> LocalBoxFuture<'static, Outcome>;
 struct Ran {
     door: Rc<dyn HostCalls>,
     world: World,
-    back: Back,
+    back: Callback,
 }
 
 impl World {
@@ -80,7 +82,7 @@ impl World {
                 ended.await;
                 over.borrow_mut().push(format!("{name} over"));
             });
-            let back: Back = Rc::new(|_, _| Box::pin(pending()));
+            let back: Callback = Rc::new(|_, _| Box::pin(pending()));
             let ended = door.ended();
             let run = script(Ran { door, world: world.clone(), back });
             async move {
@@ -114,7 +116,7 @@ impl World {
             let result = Function::new("result", move |_| {
                 let (settled, taken) = (taken.borrow().as_ref().map(CodeHandle::result), taken.clone());
                 Box::pin(async move {
-                    let settled = settled.ok_or_else(|| Thrown::new("taken"))?.await;
+                    let settled = settled.ok_or_else(|| Exception::new("taken"))?.await;
                     drop(taken.take());
                     Ok(settled.to_value())
                 })
@@ -158,8 +160,8 @@ impl World {
 }
 
 impl Ran {
-    async fn call(&self, function: u64, args: &str) -> Answer {
-        let args = Packed { text: args.to_owned(), bytes: Vec::new() };
+    async fn call(&self, function: u64, args: &str) -> FunctionResult {
+        let args = EncodedValue { text: args.to_owned(), bytes: Vec::new() };
         self.door.call(function, args, self.back.clone()).await.answer
     }
 
@@ -172,7 +174,7 @@ impl Ran {
     }
 
     fn gives(&self, text: &str) -> Outcome {
-        let value = Packed { text: text.to_owned(), bytes: Vec::new() };
+        let value = EncodedValue { text: text.to_owned(), bytes: Vec::new() };
         Outcome {
             value: Some(value),
             back: self.back.clone(),
@@ -352,7 +354,9 @@ fn reports_that_are_too_many_to_keep_end_the_run() {
         Box::pin(async move {
             let text = json!(["x".repeat(1 << 20)]).to_string();
             for _ in 0..10 {
-                ran.door.report(Packed { text: text.clone(), bytes: Vec::new() }, ran.back.clone()).await;
+                ran.door
+                    .report(EncodedValue { text: text.clone(), bytes: Vec::new() }, ran.back.clone())
+                    .await;
             }
             pending().await
         })
@@ -382,8 +386,8 @@ fn arguments_of_calls_under_way_are_bounded_together() {
             })
             .await;
             match ran.call(0, &args).await {
-                Answer::Error(refused) => ran.gives(&json!([refused.text]).to_string()),
-                Answer::Value(_) => ran.gives("[0]"),
+                FunctionResult::Error(refused) => ran.gives(&json!([refused.text]).to_string()),
+                FunctionResult::Value(_) => ran.gives("[0]"),
             }
         })
     });
@@ -410,7 +414,7 @@ fn answers_that_the_sandbox_has_not_taken_are_bounded_and_others_wait() {
             for _ in 0..20 {
                 let (ran, held) = (ran.clone(), held.clone());
                 ran.world.clone().spawn(async move {
-                    let args = Packed { text: "[[1],[\"a\",[]]]".to_owned(), bytes: Vec::new() };
+                    let args = EncodedValue { text: "[[1],[\"a\",[]]]".to_owned(), bytes: Vec::new() };
                     let answered = ran.door.call(0, args, ran.back.clone()).await;
                     held.borrow_mut().push(answered.held);
                 });

@@ -11,7 +11,7 @@ use futures::future::{FutureExt, LocalBoxFuture};
 use serde_json::{Number, Value as Json};
 
 use crate::json;
-use crate::sandbox::life::{Keep, Life};
+use crate::sandbox::run_state::{RunGuard, RunState};
 
 /// A value of sandboxed code. Everything is copied, and functions are proxies.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub enum Value {
         flags: String,
     },
     /// An error.
-    Error(Thrown),
+    Error(Exception),
     /// An `ArrayBuffer`, a `DataView` or a typed array.
     Binary(BinaryKind, Bytes),
     /// A function, called from the other side.
@@ -55,7 +55,7 @@ pub enum Value {
 
 /// The fields of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Thrown {
+pub struct Exception {
     /// The `name`, such as `TypeError`.
     pub name: String,
     /// The `message`.
@@ -64,27 +64,27 @@ pub struct Thrown {
     pub stack: String,
 }
 
-impl Thrown {
+impl Exception {
     /// A plain `Error`.
-    pub fn new(message: impl Into<String>) -> Thrown {
-        Thrown { name: "Error".to_owned(), message: message.into(), stack: String::new() }
+    pub fn new(message: impl Into<String>) -> Exception {
+        Exception { name: "Error".to_owned(), message: message.into(), stack: String::new() }
     }
 
     /// The error for a value that cannot be copied.
-    pub(crate) fn unserializable(message: impl Into<String>) -> Thrown {
-        Thrown { name: "SerializationError".to_owned(), ..Thrown::new(message) }
+    pub(crate) fn unserializable(message: impl Into<String>) -> Exception {
+        Exception { name: "SerializationError".to_owned(), ..Exception::new(message) }
     }
 }
 
-impl fmt::Display for Thrown {
+impl fmt::Display for Exception {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.message)
     }
 }
 
-impl From<crate::Error> for Thrown {
-    fn from(error: crate::Error) -> Thrown {
-        Thrown::new(error.into_message())
+impl From<crate::Error> for Exception {
+    fn from(error: crate::Error) -> Exception {
+        Exception::new(error.into_message())
     }
 }
 
@@ -153,27 +153,27 @@ impl BinaryKind {
 }
 
 /// The future result of a function.
-pub type Called = LocalBoxFuture<'static, Result<Value, Thrown>>;
+pub type CallFuture = LocalBoxFuture<'static, Result<Value, Exception>>;
 
 /// A function that either side may call. It is asynchronous for its caller.
 #[derive(Clone)]
 pub struct Function {
     name: Rc<str>,
-    run: Rc<dyn Fn(Vec<Value>) -> Called>,
-    home: Option<Home>,
+    run: Rc<dyn Fn(Vec<Value>) -> CallFuture>,
+    home: Option<RunRef>,
 }
 
 /// The run that a sandbox's function belongs to.
 #[derive(Clone)]
-struct Home {
-    life: Weak<Life>,
+struct RunRef {
+    life: Weak<RunState>,
     /// Keeps the run alive. Not every holder does.
-    keep: Option<Rc<Keep>>,
+    keep: Option<Rc<RunGuard>>,
 }
 
 impl Function {
     /// A function. The sandbox sees only its name.
-    pub fn new(name: &str, run: impl Fn(Vec<Value>) -> Called + 'static) -> Function {
+    pub fn new(name: &str, run: impl Fn(Vec<Value>) -> CallFuture + 'static) -> Function {
         Function { name: Rc::from(name), run: Rc::new(run), home: None }
     }
 
@@ -186,7 +186,7 @@ impl Function {
     ///
     /// The exception of the function, or an error when it is gone: a function of the sandbox exists while its
     /// execution is held, and a function of a result while that is held.
-    pub fn call(&self, args: Vec<Value>) -> Called {
+    pub fn call(&self, args: Vec<Value>) -> CallFuture {
         let called = (self.run)(args);
         let Some(keep) = self.kept() else { return called };
         async move {
@@ -197,23 +197,23 @@ impl Function {
     }
 
     /// Marks it as a function of this run's sandbox.
-    pub(crate) fn of(self, life: &Rc<Life>, keep: Option<Rc<Keep>>) -> Function {
-        Function { home: Some(Home { life: Rc::downgrade(life), keep }), ..self }
+    pub(crate) fn of(self, life: &Rc<RunState>, keep: Option<Rc<RunGuard>>) -> Function {
+        Function { home: Some(RunRef { life: Rc::downgrade(life), keep }), ..self }
     }
 
     /// The run that it belongs to, if it is a sandbox's.
-    pub(crate) fn home(&self) -> Option<Rc<Life>> {
+    pub(crate) fn home(&self) -> Option<Rc<RunState>> {
         self.home.as_ref()?.life.upgrade()
     }
 
-    /// The [`Keep`] that it holds.
-    pub(crate) fn kept(&self) -> Option<Rc<Keep>> {
+    /// The [`RunGuard`] that it holds.
+    pub(crate) fn kept(&self) -> Option<Rc<RunGuard>> {
         self.home.as_ref()?.keep.clone()
     }
 
-    /// The function without its [`Keep`].
+    /// The function without its [`RunGuard`].
     pub(crate) fn unheld(&self) -> Function {
-        let home = self.home.as_ref().map(|home| Home { keep: None, ..home.clone() });
+        let home = self.home.as_ref().map(|home| RunRef { keep: None, ..home.clone() });
         Function { home, ..self.clone() }
     }
 }

@@ -1,7 +1,7 @@
 //! Running code (spec §17) from code that works in a thread.
 
 use crate::error::Result;
-use crate::sandbox::{CodeHandle, Function, Options, Thrown, Value};
+use crate::sandbox::{CodeHandle, Exception, Function, Options, Value};
 use crate::sdk::ThreadState;
 
 impl ThreadState {
@@ -49,7 +49,7 @@ impl Web {
     /// No network: `fetch` fails with the reason.
     pub(crate) fn closed(why: &'static str) -> Web {
         let fetch = Function::new("fetch", move |_| {
-            let refused = Thrown { name: "TypeError".to_owned(), ..Thrown::new(why) };
+            let refused = Exception { name: "TypeError".to_owned(), ..Exception::new(why) };
             Box::pin(async { Err(refused) })
         });
         Web { imports: String::new(), modules: Vec::new(), global: ("fetch", fetch.into()) }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::limits;
-use crate::request::fields::{Unchecked, bounded};
+use crate::request::fields::{UncheckedBody, bounded};
 use crate::store::file_record::FileOptions;
 use crate::store::messages::Row;
 
@@ -61,7 +61,7 @@ impl MessageUpdate {
     ///
     /// # Errors
     /// `missing_field` when nothing is to change; `invalid_field` for an unknown field, and for a blank text.
-    pub(crate) fn of(body: Unchecked) -> Result<MessageUpdate> {
+    pub(crate) fn of(body: UncheckedBody) -> Result<MessageUpdate> {
         let mut body = body.known(&["content", "silent", "metadata"])?;
         let silent = match body.take("silent") {
             None => None,

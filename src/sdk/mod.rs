@@ -3,18 +3,18 @@
 //!
 //! * Here: the thread's identity, its values, and everything without its own file.
 //! * `messages`, `effects`, `files`, `env`, `resources`, `calls`, `code`: as named.
-//! * `run_handle`: the run (`execution`). `family`: related threads; `afar`: calls to them.
-//! * `scope`: where code runs, and the keys of its calls. `given`: attachments in a request.
+//! * `run_handle`: the run (`execution`). `relations`: related threads; `remote_call`: calls to them.
+//! * `scope`: where code runs, and the keys of its calls. `attachment_input`: attachments in a request.
 
-pub(crate) mod afar;
+pub(crate) mod attachment_input;
 pub(crate) mod calls;
 pub(crate) mod code;
 pub(crate) mod effects;
 pub(crate) mod env;
-pub(crate) mod family;
 pub(crate) mod files;
-pub(crate) mod given;
 pub(crate) mod messages;
+pub(crate) mod relations;
+pub(crate) mod remote_call;
 pub(crate) mod resources;
 pub(crate) mod run_handle;
 pub(crate) mod scope;
@@ -34,9 +34,9 @@ use crate::sdk::calls::CallsApi;
 use crate::sdk::code::CodeApi;
 use crate::sdk::effects::NewEffect;
 use crate::sdk::env::EnvApi;
-use crate::sdk::family::FamilyApi;
 use crate::sdk::files::FilesApi;
 use crate::sdk::messages::{MessageUpdate, NewAttachment};
+use crate::sdk::relations::FamilyApi;
 use crate::sdk::resources::ResourcesApi;
 use crate::sdk::run_handle::RunApi;
 
@@ -155,7 +155,7 @@ impl ThreadState {
     /// Queues a message. An active run takes it in before its next model call; otherwise it starts a run.
     /// Returns its id.
     pub fn queue_message(&self, message: NewMessage) -> Result<String> {
-        self.0.add_message(message, Wakes::Yes, None)
+        self.0.add_message(message, WakeMode::Yes, None)
     }
 
     /// Like `queue_message`, but once for a key within a day. Code that may run again for the same work
@@ -165,7 +165,7 @@ impl ThreadState {
     /// `idempotency_mismatch` when the key was used with another text; `conflict` when the message was
     /// deleted.
     pub fn queue_message_once(&self, message: NewMessage, key: &str) -> Result<String> {
-        self.0.add_message(message, Wakes::Yes, Some(key))
+        self.0.add_message(message, WakeMode::Yes, Some(key))
     }
 
     /// Stores a message without starting a run (spec §35.16). Returns its id. If no `before_create_message`
@@ -305,7 +305,7 @@ impl ThreadState {
 
 /// Whether a message starts a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wakes {
+pub(crate) enum WakeMode {
     /// It starts a run, once nothing runs.
     Yes,
     /// It waits for the next run.
@@ -320,7 +320,7 @@ pub(crate) trait ThreadApi:
     fn value(&self, key: &str) -> Result<Option<Value>>;
     fn set_value(&self, key: &str, value: &Value) -> Result<()>;
     fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool>;
-    fn add_message(&self, message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String>;
+    fn add_message(&self, message: NewMessage, wakes: WakeMode, key: Option<&str>) -> Result<String>;
     fn queue_tool(&self, name: &str, args: Value) -> Result<String>;
     fn values(&self, query: &Query) -> Result<Value>;
     fn messages(&self, query: &Query) -> Result<Value>;

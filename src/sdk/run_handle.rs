@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::error::Result;
 use crate::sdk::ThreadState;
-use crate::store::side::{Asked, Side};
+use crate::store::side::{CodeRequest, Side};
 
 /// The run in which code works, as a snapshot.
 #[derive(Clone)]
@@ -39,7 +39,7 @@ impl RunHandle {
     /// # Errors
     /// `invalid_field` when side B is the user; `conflict` when no step is running.
     pub fn force_turn(&self, side: Side) -> Result<()> {
-        self.door.ask(Asked::Turn(side))
+        self.door.ask(CodeRequest::Turn(side))
     }
 
     /// The newest messages, oldest first, including silent ones, as the API shows them: at most
@@ -60,7 +60,7 @@ impl RunHandle {
     /// # Errors
     /// `conflict` when no step is running.
     pub fn stop(&self) -> Result<()> {
-        self.door.ask(Asked::Stop)
+        self.door.ask(CodeRequest::Stop)
     }
 }
 
@@ -117,14 +117,14 @@ impl ThreadState {
 }
 
 /// A [`RunHandle`] without its thread.
-pub(crate) struct Seen {
+pub(crate) struct RunSnapshot {
     pub(crate) run: crate::store::runs::Run,
     pub(crate) prompt_path: Vec<String>,
 }
 
-impl Seen {
+impl RunSnapshot {
     fn with(self, door: Rc<dyn RunApi>) -> RunHandle {
-        let Seen { run, prompt_path } = self;
+        let RunSnapshot { run, prompt_path } = self;
         let [side_a_step_count, side_b_step_count] = run.side_steps;
         RunHandle {
             flow_id: run.public_id(),
@@ -132,8 +132,8 @@ impl Seen {
             step_count: run.step,
             side_a_step_count,
             side_b_step_count,
-            stopped: run.asked == Some(Asked::Stop),
-            stopped_by: (run.asked == Some(Asked::Stop)).then_some(run.side),
+            stopped: run.asked == Some(CodeRequest::Stop),
+            stopped_by: (run.asked == Some(CodeRequest::Stop)).then_some(run.side),
             prompt_path,
             door,
         }
@@ -142,8 +142,8 @@ impl Seen {
 
 /// The thread's side of the run.
 pub(crate) trait RunApi {
-    fn execution(&self) -> Result<Option<Seen>>;
-    fn ask(&self, asked: Asked) -> Result<()>;
+    fn execution(&self) -> Result<Option<RunSnapshot>>;
+    fn ask(&self, asked: CodeRequest) -> Result<()>;
     fn context(&self, key: &str) -> Option<Value>;
     fn whole_context(&self) -> Context;
     fn set_context(&self, key: &str, value: Value);

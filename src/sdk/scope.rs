@@ -25,7 +25,7 @@ pub(crate) struct Scope {
     /// The kind of work.
     pub(crate) origin: Origin,
     /// Whether calls may have been made here before a crash.
-    pub(crate) entered: Entered,
+    pub(crate) entered: EntryMode,
     /// The id of the detached work; empty in a step.
     pub(crate) work: Rc<str>,
     /// The trace of the detached work, in its span. A call of a step uses its run's trace.
@@ -60,12 +60,12 @@ pub(crate) fn read_only(what: &str) -> Error {
 
 impl Scope {
     /// The scope of detached work, by its id: an effect, an endpoint, a hook.
-    pub(crate) fn beside(origin: Origin, id: &str, entered: Entered) -> Scope {
+    pub(crate) fn beside(origin: Origin, id: &str, entered: EntryMode) -> Scope {
         Scope { key: id.to_owned(), origin, entered, work: id.into(), ..Scope::default() }
     }
 
     /// The scope inside a call that is made here.
-    pub(crate) fn within(&self, key: String, receipt: i64, entered: Entered) -> Scope {
+    pub(crate) fn within(&self, key: String, receipt: i64, entered: EntryMode) -> Scope {
         Scope {
             key,
             receipt: Some(receipt),
@@ -136,7 +136,7 @@ impl Scope {
 
     /// Whether code has made calls here, or may have before a crash.
     pub(crate) fn may_have_invoked(&self) -> bool {
-        self.invoked.get() > 0 || self.entered == Entered::Again
+        self.invoked.get() > 0 || self.entered == EntryMode::Again
     }
 
     /// Whether calls here do not belong to the run. A stop of the run leaves them alone; the work that made
@@ -153,7 +153,7 @@ impl Scope {
 
 /// Whether a scope is entered for the first time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Entered {
+pub(crate) enum EntryMode {
     /// The first time.
     #[default]
     First,
@@ -163,7 +163,7 @@ pub(crate) enum Entered {
 
 /// Whether hooks run for a change to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hooked {
+pub(crate) enum HookMode {
     /// As detached work.
     Yes,
     /// As hooks of the current step.
@@ -195,11 +195,11 @@ impl Origin {
     }
 
     /// Whether changes to messages here run hooks.
-    pub(crate) fn hooked(&self) -> Hooked {
+    pub(crate) fn hooked(&self) -> HookMode {
         match self {
-            Origin::Hook | Origin::DetachedHook => Hooked::ByHook,
-            Origin::Step => Hooked::InStep,
-            Origin::Effect(_) | Origin::Detached => Hooked::Yes,
+            Origin::Hook | Origin::DetachedHook => HookMode::ByHook,
+            Origin::Step => HookMode::InStep,
+            Origin::Effect(_) | Origin::Detached => HookMode::Yes,
         }
     }
 }

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::definitions::VariableKind;
-use crate::env::{Change, Keys, Set, Stored};
+use crate::env::{Change, EncryptedRow, Keys, VariableSet};
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql};
 use crate::store::table::Table;
@@ -19,14 +19,14 @@ pub(crate) const TABLE: Table = Table {
 };
 
 /// All rows, by name.
-pub(crate) fn rows(sql: &dyn Sql) -> Result<Vec<Stored>> {
+pub(crate) fn rows(sql: &dyn Sql) -> Result<Vec<EncryptedRow>> {
     let mut rows = Vec::new();
     sql.each("SELECT name, type, key, sealed FROM env ORDER BY name", &[], &mut |cells| {
         let [name, kind, key, Cell::Blob(sealed)] = cells else {
             return Err(Error::internal("a row of `env` is not what the schema promises"));
         };
         let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
-        rows.push(Stored {
+        rows.push(EncryptedRow {
             name: text(name),
             kind: if kind.text() == Some("text") { VariableKind::Text } else { VariableKind::Secret },
             key: text(key),
@@ -40,10 +40,10 @@ pub(crate) fn rows(sql: &dyn Sql) -> Result<Vec<Stored>> {
 /// Stores a change inside the caller's transaction, and updates `set`.
 ///
 /// # Errors
-/// As [`Set::written`].
+/// As [`VariableSet::written`].
 pub(crate) fn store(
     sql: &dyn Sql,
-    set: &mut Set,
+    set: &mut VariableSet,
     change: &Change,
     keys: &Result<Keys>,
     random: &dyn Fn() -> [u8; 16],

@@ -1,6 +1,6 @@
 //! Paths of files (spec §16.3), with a leading `/` and no doubled or trailing one.
 
-use crate::env::Shown;
+use crate::env::Redacted;
 use crate::error::{Error, Result};
 use crate::host::Param;
 use crate::limits;
@@ -32,7 +32,7 @@ impl FilePath {
     }
 
     /// Normalizes a path from code.
-    pub(crate) fn shown(field: &str, text: &Shown) -> Result<FilePath> {
+    pub(crate) fn shown(field: &str, text: &Redacted) -> Result<FilePath> {
         FilePath::parse(field, text)
     }
 
@@ -56,8 +56,8 @@ impl FilePath {
     }
 
     /// The range of paths below this directory, which must not be the root.
-    pub(crate) fn below(&self) -> Below {
-        Below { directory: self.0.clone(), first: format!("{self}/"), end: format!("{self}0") }
+    pub(crate) fn below(&self) -> SubtreeRange {
+        SubtreeRange { directory: self.0.clone(), first: format!("{self}/"), end: format!("{self}0") }
     }
 
     /// The parent directories, outermost first, without the root.
@@ -110,13 +110,13 @@ pub(crate) fn too_long(field: &str, bytes: usize) -> Error {
 
 /// The range of parents below a directory. It consists of the directory itself and, for `/a`, the range from
 /// `/a/` up to `/a0`, the first text after all that begin with `/a/`.
-pub(crate) struct Below {
+pub(crate) struct SubtreeRange {
     directory: String,
     first: String,
     end: String,
 }
 
-impl Below {
+impl SubtreeRange {
     pub(crate) fn directory(&self) -> &str {
         &self.directory
     }

@@ -66,7 +66,7 @@ pub(crate) fn held(caps: &Caps) -> Amounts {
 
 /// A child's report to its parent about its allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Books {
+pub(crate) struct UsageReport {
     /// Used since the last settlement.
     pub(crate) spent: Amounts,
     /// No longer held.
@@ -75,7 +75,7 @@ pub(crate) struct Books {
 
 /// A child's request for more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Need {
+pub(crate) struct BudgetRequest {
     /// The least that its next attempt needs.
     pub(crate) need: Amounts,
     /// The thread that needs it, possibly a descendant of the child.
@@ -85,7 +85,7 @@ pub(crate) struct Need {
 /// A parent's response to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Granted {
+pub(crate) enum GrantReply {
     /// An increase.
     Add(Caps),
     /// No limit applies.
@@ -113,5 +113,5 @@ pub(crate) struct ChildBudget {
     pub(crate) share: f64,
     /// Its pending request.
     #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
-    pub(crate) wanted: Option<Need>,
+    pub(crate) wanted: Option<BudgetRequest>,
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::definitions::model::Usage;
 use crate::definitions::retry::RetrySource;
 use crate::definitions::{Hook, Model, Prompt, Snapshot};
-use crate::env::Shown;
+use crate::env::Redacted;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -63,7 +63,7 @@ pub(crate) struct Attempt {
     /// The snapshot of the thread's first run, if its row is written together with this one.
     pub(crate) snapshot: Option<Rc<Snapshot>>,
     /// The most that it may use, if a budget limits it.
-    pub(crate) worst: Option<Worst>,
+    pub(crate) worst: Option<MaxTokens>,
     /// The provider's names of the response and its model.
     pub(crate) response: ResponseNames,
     /// The usage that the provider has reported so far.
@@ -80,7 +80,7 @@ pub(crate) struct Attempt {
 
 /// The most that an attempt may use, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Worst {
+pub(crate) struct MaxTokens {
     /// Tokens of the request, estimated.
     pub(crate) input: u64,
     /// Tokens of the response: the most that the request allows.
@@ -100,7 +100,7 @@ impl Attempt {
         Attempt {
             messages: request.messages.len(),
             tools: request.tools.len(),
-            asked: asked(request),
+            asked: request_options(request),
             estimated_tokens: request.tokens(),
             ..Attempt::of(run, step, stream, model, &prompt.name, now)
         }
@@ -163,7 +163,7 @@ impl Attempt {
         }));
     }
 
-    /// `error` must be free of secrets: see [`Thread::told_failure`].
+    /// `error` must be free of secrets: see [`Thread::redacted_failure`].
     pub(crate) fn fail(&mut self, error: &ProviderError, now: i64) {
         self.ended_us = now;
         self.end = Some(json!({
@@ -239,7 +239,7 @@ impl Attempt {
 }
 
 /// The options of a request that few requests set.
-fn asked(request: &ChatRequest) -> Map<String, Value> {
+fn request_options(request: &ChatRequest) -> Map<String, Value> {
     let most = request.max_output_tokens.map(Value::from);
     let option = |name: &str| request.options.get(name).filter(|value| value.is_number()).cloned();
     let asked = [("max_tokens", most), ("temperature", option("temperature")), ("top_p", option("top_p"))];
@@ -248,28 +248,28 @@ fn asked(request: &ChatRequest) -> Map<String, Value> {
 
 /// The reason why an attempt has no known end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfinished {
+pub(crate) enum UnfinishedReason {
     /// The process crashed.
     Lost,
     /// The run was stopped, or the thread terminated.
     Cancelled,
 }
 
-impl Unfinished {
+impl UnfinishedReason {
     pub(crate) const fn told(self) -> (&'static str, &'static str) {
         match self {
-            Unfinished::Lost => ("interrupted", "The process was lost before the answer was stored."),
-            Unfinished::Cancelled => ("cancelled", "The run was stopped before the answer came."),
+            UnfinishedReason::Lost => ("interrupted", "The process was lost before the answer was stored."),
+            UnfinishedReason::Cancelled => ("cancelled", "The run was stopped before the answer came."),
         }
     }
 }
 
 /// The last attempt of a called prompt, which has no known end.
-pub(crate) struct Lost<'a> {
+pub(crate) struct LostAttempt<'a> {
     pub(crate) step: Step,
     pub(crate) tries: &'a AttemptState,
     pub(crate) prompt: &'a Prompt,
-    pub(crate) why: Unfinished,
+    pub(crate) why: UnfinishedReason,
 }
 
 /// A row about something other than an attempt or a tool call.
@@ -307,7 +307,7 @@ impl Event {
     }
 
     /// The run failed.
-    pub(crate) fn failure(run: &Run, text: &Shown) -> Event {
+    pub(crate) fn failure(run: &Run, text: &Redacted) -> Event {
         let reason = run.end.as_ref().map(|end| end.reason.as_str());
         Event {
             kind: "failure",
@@ -318,13 +318,13 @@ impl Event {
     }
 
     /// An effect, or one occurrence of it, has failed for good.
-    pub(crate) fn effect_failure(id: &str, name: &str, attempts: u32, error: &Shown) -> Event {
+    pub(crate) fn effect_failure(id: &str, name: &str, attempts: u32, error: &Redacted) -> Event {
         let data = json!({ "effect_id": id, "effect_name": name, "attempts": attempts, "error": &**error });
         Event { kind: "effect_failure", run: None, reply: None, data }
     }
 
     /// A job has failed for good. `dropped`: the spans lost with an export.
-    pub(crate) fn job_failure(job: &Job, dropped: Option<u64>, error: &Shown) -> Event {
+    pub(crate) fn job_failure(job: &Job, dropped: Option<u64>, error: &Redacted) -> Event {
         let data = json!({
             "job": job.kind.map(Kind::as_str), "subject": job.subject, "attempts": job.attempts, "dropped": dropped,
             "error": &**error,
@@ -333,7 +333,7 @@ impl Event {
     }
 
     /// A hook failed.
-    pub(crate) fn hook(run: Option<&Run>, hook: &Hook, call_id: &str, error: &Shown) -> Event {
+    pub(crate) fn hook(run: Option<&Run>, hook: &Hook, call_id: &str, error: &Redacted) -> Event {
         let data =
             json!({ "hook_id": hook.id, "hook": hook.hook, "hook_call_id": call_id, "error": &**error });
         Event { kind: "hook", run: run.map(|run| run.id), reply: None, data }
@@ -409,7 +409,7 @@ impl Event {
         path: &str,
         status: u16,
         id: &str,
-        error: &Shown,
+        error: &Redacted,
     ) -> Event {
         let path = first_bytes(path, limits::LOGGED_PATH_BYTES);
         let data = json!({

@@ -11,7 +11,7 @@ use crate::request::thread_id;
 use crate::store::calibration::Calibration;
 use crate::store::fork::{Fork, ForkState};
 use crate::store::parent::Parent;
-use crate::store::summaries::Current;
+use crate::store::summaries::SummaryState;
 use crate::store::table::Table;
 use crate::store::thread_budget::ThreadBudget;
 
@@ -100,7 +100,7 @@ pub(crate) struct Meta {
     /// Correction of the token estimate for each model.
     pub(crate) calibration: Calibration,
     /// The current summary; `None` if there never was one.
-    pub(crate) summary: Option<Current>,
+    pub(crate) summary: Option<SummaryState>,
     /// Its origin, if it is a fork.
     pub(crate) fork: Option<Box<Fork>>,
 }
@@ -263,7 +263,7 @@ impl Meta {
             dropped: number(dropped),
             budget: budget.text().map(crate::json::from_str).transpose().map_err(|_| damaged("budgets"))?,
             calibration: Calibration::parse(calibration.text())?,
-            summary: Current::parse(summary.text())?,
+            summary: SummaryState::parse(summary.text())?,
             fork: Fork::parse(fork.text())?,
         };
         Ok((meta, number(schema)))
@@ -345,7 +345,7 @@ impl Meta {
     }
 
     /// Generation of the family's top-level thread, the only one whose id may be used again.
-    pub(crate) fn family_life(&self) -> i64 {
+    pub(crate) fn family_generation(&self) -> i64 {
         self.parent.as_ref().map_or(self.life, |parent| parent.life)
     }
 
@@ -387,7 +387,7 @@ pub(crate) fn created_told(sql: &dyn Sql) -> Result<bool> {
 }
 
 /// Notes that hooks must still handle the thread's creation.
-pub(crate) fn must_tell_created(sql: &dyn Sql) -> Result<()> {
+pub(crate) fn mark_created_pending(sql: &dyn Sql) -> Result<()> {
     sql.run("UPDATE meta SET created_told = 0 WHERE id = 1", &[])
 }
 

@@ -2,17 +2,17 @@
 //! No other file names the table; `npm test` checks that.
 //!
 //! * Identity and data: `meta`, `state` (the cache in memory), `calibration` (of the token estimate),
-//!   `parent`, `lives` (generations), `fork`, `children`, `values`, `env`, `mcp`.
+//!   `parent`, `generations`, `fork`, `children`, `values`, `env`, `mcp`.
 //! * Messages and runs: `messages`, `window` (the newest messages, in memory), `summaries` (of older
 //!   messages), `side`, `runs`, `receipts` (the table `calls`) with `opening`, `effects` with `repeat`,
 //!   `jobs`, `idempotency`.
 //! * Questions to people: `waits`. Budgets: `amounts`, `budget_policy`, `grants` (allocations to subagents),
 //!   `thread_budget`.
-//! * Logs and delivery: `log`, `logs`, `bodies`, `outbox`, `works` (detached work, until a collector has its
+//! * Logs and delivery: `log`, `logs`, `bodies`, `outbox`, `detached_work` (until a collector has its
 //!   span).
 //! * Files: `files`, `chunks`, `objects`, `file_texts`, `file_path`, `file_record`, `attachment`,
 //!   `base64_text`.
-//! * Memories: `memory`; `changed` notes what they have to ingest.
+//! * Memories: `memory`; `changes` notes what they have to ingest.
 //! * `schema`: all tables. `table`: the declaration of one.
 
 pub(crate) mod amounts;
@@ -21,9 +21,10 @@ pub(crate) mod base64_text;
 pub(crate) mod bodies;
 pub(crate) mod budget_policy;
 pub(crate) mod calibration;
-pub(crate) mod changed;
+pub(crate) mod changes;
 pub(crate) mod children;
 pub(crate) mod chunks;
+pub(crate) mod detached_work;
 pub(crate) mod effects;
 pub(crate) mod env;
 pub(crate) mod file_path;
@@ -31,10 +32,10 @@ pub(crate) mod file_record;
 pub(crate) mod file_texts;
 pub(crate) mod files;
 pub(crate) mod fork;
+pub(crate) mod generations;
 pub(crate) mod grants;
 pub(crate) mod idempotency;
 pub(crate) mod jobs;
-pub(crate) mod lives;
 pub(crate) mod log;
 pub(crate) mod logs;
 pub(crate) mod mcp;
@@ -57,4 +58,3 @@ pub(crate) mod thread_budget;
 pub(crate) mod values;
 pub(crate) mod waits;
 pub(crate) mod window;
-pub(crate) mod works;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::error::Result;
 use crate::host::{Cell, Param, Sql};
-use crate::store::file_path::Below;
+use crate::store::file_path::SubtreeRange;
 use crate::store::table::Table;
 
 pub(crate) const TABLE: Table = Table {
@@ -54,7 +54,7 @@ pub(crate) fn put(sql: &dyn Sql, file: i64, storage: Storage) -> Result<()> {
 }
 
 /// Sets everything below a directory that has a row back to [`Storage::Copying`].
-pub(crate) fn name_all(sql: &dyn Sql, below: &Below) -> Result<()> {
+pub(crate) fn name_all(sql: &dyn Sql, below: &SubtreeRange) -> Result<()> {
     sql.run(
         "UPDATE objects SET storage = 1
          WHERE id IN (SELECT id FROM files WHERE parent = ? OR (parent >= ? AND parent < ?))",

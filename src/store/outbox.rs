@@ -20,7 +20,7 @@ pub(crate) const TO_THREAD: &str = "t:";
 pub(crate) const TO_MEMORY: &str = "m:";
 
 /// An entry to deliver.
-pub(crate) struct Letter {
+pub(crate) struct OutboxEntry {
     pub(crate) subject: String,
     pub(crate) target: String,
     pub(crate) body: String,
@@ -29,14 +29,14 @@ pub(crate) struct Letter {
 }
 
 /// The due time of an entry, in `GET …/diagnostics`.
-pub(crate) struct Due {
+pub(crate) struct DueEntry {
     pub(crate) subject: Option<String>,
     pub(crate) at_us: Option<i64>,
     pub(crate) tries: Option<i64>,
 }
 
 /// A new entry.
-pub(crate) struct Post<'a> {
+pub(crate) struct NewEntry<'a> {
     pub(crate) subject: &'a str,
     pub(crate) target: &'a str,
     pub(crate) body: &'a str,
@@ -44,7 +44,7 @@ pub(crate) struct Post<'a> {
     pub(crate) due_us: i64,
 }
 
-impl Post<'_> {
+impl NewEntry<'_> {
     const fn params(&self) -> [Param<'_>; 5] {
         [
             Param::Text(self.subject),
@@ -74,20 +74,20 @@ impl Post<'_> {
 }
 
 /// The first due entries, by subject.
-pub(crate) fn due(sql: &dyn Sql, until: i64) -> Result<Vec<Letter>> {
+pub(crate) fn due(sql: &dyn Sql, until: i64) -> Result<Vec<OutboxEntry>> {
     let statement = "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ? ORDER BY subject LIMIT 64";
     letters(sql, statement, &[Param::Int(until)])
 }
 
 /// The first due entries to threads.
-pub(crate) fn due_to_threads(sql: &dyn Sql, until: i64) -> Result<Vec<Letter>> {
+pub(crate) fn due_to_threads(sql: &dyn Sql, until: i64) -> Result<Vec<OutboxEntry>> {
     let statement = "SELECT subject, target, body, version, tries FROM outbox
         WHERE due_us <= ? AND target LIKE 't:%' ORDER BY subject LIMIT 64";
     letters(sql, statement, &[Param::Int(until)])
 }
 
 /// The first due entries to a target.
-pub(crate) fn due_to(sql: &dyn Sql, target: &str, until: i64) -> Result<Vec<Letter>> {
+pub(crate) fn due_to(sql: &dyn Sql, target: &str, until: i64) -> Result<Vec<OutboxEntry>> {
     let statement = "SELECT subject, target, body, version, tries FROM outbox
         WHERE due_us <= ? AND target = ? ORDER BY subject LIMIT 64";
     letters(sql, statement, &[Param::Int(until), Param::Text(target)])
@@ -108,14 +108,14 @@ pub(crate) fn memories(sql: &dyn Sql) -> Result<Vec<String>> {
     Ok(targets)
 }
 
-fn letters(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Letter>> {
+fn letters(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<OutboxEntry>> {
     let mut letters = Vec::new();
     sql.each(statement, params, &mut |cells| {
         let [subject, target, body, version, tries] = cells else {
             return Err(Error::internal("an outbox row has the wrong number of columns"));
         };
         let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
-        letters.push(Letter {
+        letters.push(OutboxEntry {
             subject: text(subject),
             target: text(target),
             body: text(body),
@@ -143,11 +143,11 @@ pub(crate) fn next_soon(sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
 }
 
 /// The due time of each entry.
-pub(crate) fn dues(sql: &dyn Sql) -> Result<Vec<Due>> {
+pub(crate) fn dues(sql: &dyn Sql) -> Result<Vec<DueEntry>> {
     let mut found = Vec::new();
     sql.each("SELECT subject, due_us, tries FROM outbox", &[], &mut |cells| {
         if let [subject, at, tries] = cells {
-            found.push(Due {
+            found.push(DueEntry {
                 subject: subject.text().map(str::to_owned),
                 at_us: at.int(),
                 tries: tries.int(),
@@ -159,7 +159,7 @@ pub(crate) fn dues(sql: &dyn Sql) -> Result<Vec<Due>> {
 }
 
 /// Schedules a failed delivery again.
-pub(crate) fn retry(sql: &dyn Sql, letter: &Letter, at_us: i64) -> Result<()> {
+pub(crate) fn retry(sql: &dyn Sql, letter: &OutboxEntry, at_us: i64) -> Result<()> {
     sql.run(
         "UPDATE outbox SET tries = tries + 1, due_us = ? WHERE subject = ? AND version = ?",
         &[Param::Int(at_us), Param::Text(&letter.subject), Param::Int(letter.version)],
@@ -189,7 +189,7 @@ pub(crate) fn forget(sql: &dyn Sql, subject: &str, version: i64) -> Result<()> {
 }
 
 /// Deletes these entries, in one statement.
-pub(crate) fn forget_all(sql: &dyn Sql, letters: &[Letter]) -> Result<()> {
+pub(crate) fn forget_all(sql: &dyn Sql, letters: &[OutboxEntry]) -> Result<()> {
     if let [letter] = letters {
         return forget(sql, &letter.subject, letter.version);
     }

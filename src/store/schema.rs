@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::store::table::Table;
 use crate::store::{
-    bodies, children, chunks, effects, env, file_texts, files, idempotency, jobs, logs, mcp, memory,
-    messages, meta, objects, outbox, receipts, runs, summaries, values, waits, works,
+    bodies, children, chunks, detached_work, effects, env, file_texts, files, idempotency, jobs, logs, mcp,
+    memory, messages, meta, objects, outbox, receipts, runs, summaries, values, waits,
 };
 
 /// All tables except `meta`, which exists exactly if the thread does, and those created on first use: the
@@ -59,7 +59,7 @@ pub(crate) fn migrate(sql: &dyn Sql, version: i64) -> Result<()> {
 }
 
 /// Drops every table, because the thread is deleted. If another thread may follow in this object, the caller
-/// notes this one in the same transaction ([`super::lives`]).
+/// notes this one in the same transaction ([`super::generations`]).
 pub(crate) fn drop_all(sql: &dyn Sql) -> Result<()> {
     if memory::is_there(sql) {
         memory::drop_all(sql)?;
@@ -71,7 +71,7 @@ pub(crate) fn drop_all(sql: &dyn Sql) -> Result<()> {
         &summaries::TABLE,
         &memory::sources::TABLE,
         &memory::refusals::TABLE,
-        &works::TABLE,
+        &detached_work::TABLE,
         &mcp::TABLE,
         &meta::TABLE,
     ]);

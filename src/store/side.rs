@@ -54,25 +54,25 @@ impl Side {
 
 /// A request by code to the run, carried out after the step's calls. The last request wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum CodeRequest {
     /// Ends the run.
     Stop,
     /// Lets this side act next.
     Turn(Side),
 }
 
-impl Asked {
+impl CodeRequest {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
-            Asked::Stop => "stop",
-            Asked::Turn(side) => side.as_str(),
+            CodeRequest::Stop => "stop",
+            CodeRequest::Turn(side) => side.as_str(),
         }
     }
 
-    pub(crate) fn parse(text: &str) -> Option<Asked> {
+    pub(crate) fn parse(text: &str) -> Option<CodeRequest> {
         match text {
-            "stop" => Some(Asked::Stop),
-            side => Side::parse(side).map(Asked::Turn),
+            "stop" => Some(CodeRequest::Stop),
+            side => Side::parse(side).map(CodeRequest::Turn),
         }
     }
 }

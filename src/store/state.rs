@@ -3,15 +3,15 @@
 
 use std::cell::Cell as Known;
 
-use crate::env::Set;
+use crate::env::VariableSet;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::models::{CachedJson, ChatMessage};
-use crate::store::changed::Changed;
+use crate::store::changes::ContentChanges;
 use crate::store::children::Child;
 use crate::store::effects::tally::Tally;
-use crate::store::messages::queue::Queued;
-use crate::store::messages::{Inbound, Row, Shared, queue};
+use crate::store::messages::queue::QueuedTool;
+use crate::store::messages::{Inbound, Row, SharedRow, queue};
 use crate::store::meta::Meta;
 use crate::store::runs::usage::Usage;
 use crate::store::runs::{Phase, Run};
@@ -38,7 +38,7 @@ pub(crate) struct State {
     /// The side that the oldest waking row activates if nothing runs (spec §35.6).
     pub(crate) wakes: Option<Side>,
     /// Tools that code has queued and whose step is open, in order; called ones come first.
-    pub(crate) queued_tools: Vec<Queued>,
+    pub(crate) queued_tools: Vec<QueuedTool>,
     /// Receipt of the open step's newest hand-off.
     pub(crate) handoff: Option<i64>,
     /// The newest part of the history.
@@ -50,7 +50,7 @@ pub(crate) struct State {
     /// Number of values, once counted.
     pub(crate) values: Option<u32>,
     /// Variables with a value, once read.
-    pub(crate) env: Option<Set>,
+    pub(crate) env: Option<VariableSet>,
     /// Cached facts about effects.
     pub(crate) effects: Known<Tally>,
     /// Number of files and directories, once counted.
@@ -80,7 +80,7 @@ pub(crate) struct State {
     /// Seq of a message that was just stored and makes the run that it starts strict.
     pub(crate) tightens: Option<i64>,
     /// Changes by the current transition to content that memories ingest.
-    pub(crate) changed: Changed,
+    pub(crate) changed: ContentChanges,
 }
 
 impl State {
@@ -175,7 +175,7 @@ impl State {
             traced: None,
             wait_due: Known::default(),
             tightens: None,
-            changed: Changed::default(),
+            changed: ContentChanges::default(),
         }
     }
 
@@ -207,7 +207,7 @@ impl State {
     }
 
     /// Stores a row and adds it to the window.
-    pub(crate) fn insert(&mut self, sql: &dyn Sql, row: Row) -> Result<Shared> {
+    pub(crate) fn insert(&mut self, sql: &dyn Sql, row: Row) -> Result<SharedRow> {
         row.insert(sql)?;
         self.max_seq = self.max_seq.max(row.seq);
         if row.inbound != Inbound::Step {
@@ -222,7 +222,7 @@ impl State {
             }
             Inbound::QueuedTool => {
                 self.opens = self.opens.or(Some(row.seq));
-                self.queued_tools.push(Queued { seq: row.seq, done: false });
+                self.queued_tools.push(QueuedTool { seq: row.seq, done: false });
                 self.max_seq = self.max_seq.max(row.seq + 1);
             }
         }
@@ -235,7 +235,7 @@ impl State {
         if let Some(visible) = self.visible.as_mut().filter(|_| row.depth == 0 && !row.silent) {
             *visible += 1;
         }
-        let row = Shared::new(row);
+        let row = SharedRow::new(row);
         if let Some(window) = &mut self.window {
             window.push(row.clone());
         }
@@ -258,7 +258,7 @@ impl State {
     }
 
     /// Refuses work on a terminated thread (spec §30).
-    pub(crate) fn must_live(&self) -> Result<()> {
+    pub(crate) fn ensure_not_terminated(&self) -> Result<()> {
         match self.meta.terminated_us {
             None => Ok(()),
             Some(_) => Err(Error::new(Code::Terminated, "This thread was terminated.")

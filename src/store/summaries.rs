@@ -24,14 +24,14 @@ pub(crate) const TABLE: Table = Table {
 
 /// Turns of a thread at some time: its ended runs, and the turns of its session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Turns {
+pub(crate) struct TurnCounts {
     pub(crate) runs: i64,
     pub(crate) of_session: u32,
 }
 
-impl Turns {
+impl TurnCounts {
     /// Turns since then.
-    pub(crate) fn since(self, then: Turns) -> u64 {
+    pub(crate) fn since(self, then: TurnCounts) -> u64 {
         let runs = u64::try_from(self.runs - then.runs).unwrap_or(0);
         runs.max(u64::from(self.of_session.saturating_sub(then.of_session)))
     }
@@ -39,7 +39,7 @@ impl Turns {
 
 /// The column `meta.summary`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Current {
+pub(crate) struct SummaryState {
     /// Epoch of the last summary that was stored or removed; each is one more than the one before.
     pub(crate) epoch: i64,
     /// Seq of the last message that it covers; 0 if there is none.
@@ -49,10 +49,10 @@ pub(crate) struct Current {
     pub(crate) stale: bool,
     /// When it was written.
     #[serde(default)]
-    pub(crate) made: Turns,
+    pub(crate) made: TurnCounts,
     /// When too many attempts had failed in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) paused: Option<Turns>,
+    pub(crate) paused: Option<TurnCounts>,
     /// Whether the next run must report that.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) untold: bool,
@@ -63,9 +63,9 @@ const fn is_false(value: &bool) -> bool {
     !*value
 }
 
-impl Current {
+impl SummaryState {
     /// Parses the column.
-    pub(crate) fn parse(column: Option<&str>) -> Result<Option<Current>> {
+    pub(crate) fn parse(column: Option<&str>) -> Result<Option<SummaryState>> {
         column.map(crate::json::from_str).transpose().map_err(Error::internal)
     }
 
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn turns_are_counted_by_runs_and_within_a_session() {
-        let at = |runs, of_session| Turns { runs, of_session };
+        let at = |runs, of_session| TurnCounts { runs, of_session };
         assert_eq!(at(7, 7).since(at(3, 3)), 4);
         assert_eq!(at(7, 0).since(at(3, 9)), 4, "a session that ended begins to count anew");
         assert_eq!(at(1, 40).since(at(1, 30)), 10, "one run of two sides has many");
@@ -201,10 +201,10 @@ mod tests {
 
     #[test]
     fn a_column_that_says_little_is_read() {
-        assert_eq!(Current::parse(None).unwrap(), None);
-        let current = Current::parse(Some(r#"{"epoch":3,"upto":12}"#)).unwrap().unwrap();
+        assert_eq!(SummaryState::parse(None).unwrap(), None);
+        let current = SummaryState::parse(Some(r#"{"epoch":3,"upto":12}"#)).unwrap().unwrap();
         assert_eq!((current.epoch, current.covers(), current.paused), (3, 12, None));
-        assert_eq!(Current { stale: true, ..current }.covers(), 0);
-        assert!(Current::parse(Some("[]")).is_err());
+        assert_eq!(SummaryState { stale: true, ..current }.covers(), 0);
+        assert!(SummaryState::parse(Some("[]")).is_err());
     }
 }

@@ -28,13 +28,13 @@ pub(crate) struct ThreadBudget {
     pub(crate) lent: Amounts,
     /// Ended runs whose children still work, oldest first.
     #[serde(rename = "e", skip_serializing_if = "Vec::is_empty")]
-    pub(crate) errands: Vec<Errand>,
+    pub(crate) errands: Vec<EndedRunBudget>,
 }
 
 /// The budget of an ended run whose children still work. Its limits apply to them until another run messages
 /// them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Errand {
+pub(crate) struct EndedRunBudget {
     #[serde(rename = "r")]
     pub(crate) run: i64,
     /// Its limits, including people's changes.
@@ -53,7 +53,7 @@ pub(crate) struct Errand {
     pub(crate) denied: bool,
 }
 
-impl Errand {
+impl EndedRunBudget {
     /// Its limit of a unit, and the amount that counts against it.
     pub(crate) fn of(&self, unit: Unit) -> Option<(i64, i64)> {
         let cap = self.caps.get(unit as usize).copied().flatten()?;
@@ -79,17 +79,17 @@ impl ThreadBudget {
     }
 
     /// The record of an ended run.
-    pub(crate) fn errand(&self, run: i64) -> Option<&Errand> {
+    pub(crate) fn ended_run(&self, run: i64) -> Option<&EndedRunBudget> {
         self.errands.iter().find(|errand| errand.run == run)
     }
 
-    pub(crate) fn errand_mut(&mut self, run: i64) -> Option<&mut Errand> {
+    pub(crate) fn ended_run_mut(&mut self, run: i64) -> Option<&mut EndedRunBudget> {
         self.errands.iter_mut().find(|errand| errand.run == run)
     }
 
     /// Keeps the record of a run that ends while its children work. `waiting`: runs whose children wait for
     /// more.
-    pub(crate) fn leave(&mut self, errand: Errand, waiting: &[i64]) {
+    pub(crate) fn leave(&mut self, errand: EndedRunBudget, waiting: &[i64]) {
         self.errands.retain(|old| old.lent != Amounts::default() || waiting.contains(&old.run));
         self.errands.push(errand);
         let more = self.errands.len().saturating_sub(limits::BUDGET_ERRANDS);

@@ -14,7 +14,7 @@ pub(crate) const TABLE: Table = Table {
 
 /// A row of `vals`, without its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stored {
+pub(crate) struct ValueRow {
     /// JSON.
     pub(crate) text: String,
     pub(crate) updated_us: i64,
@@ -49,12 +49,12 @@ pub(crate) fn each_after(
 }
 
 /// The row of a key.
-pub(crate) fn find(sql: &dyn Sql, key: &str) -> Result<Option<Stored>> {
+pub(crate) fn find(sql: &dyn Sql, key: &str) -> Result<Option<ValueRow>> {
     let mut found = None;
     sql.each("SELECT value, updated_us FROM vals WHERE key = ?", &[Param::Text(key)], &mut |cells| {
         if let [value, updated] = cells {
             let text = value.text().unwrap_or_default().to_owned();
-            found = Some(Stored { text, updated_us: updated.int().unwrap_or_default() });
+            found = Some(ValueRow { text, updated_us: updated.int().unwrap_or_default() });
         }
         Ok(ControlFlow::Break(()))
     })?;

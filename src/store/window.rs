@@ -16,9 +16,9 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::models::reasoning::FIELD;
-use crate::models::{CachedJson, ChatMessage, Part, Placed};
+use crate::models::{CachedJson, ChatMessage, Part, PositionedBlock};
 use crate::store::attachment::AttachmentRef;
-use crate::store::messages::{Inbound, Row, Shared, page};
+use crate::store::messages::{Inbound, Row, SharedRow, page};
 use crate::store::side::Side;
 use crate::text::first_bytes;
 use crate::tokens::tokens;
@@ -41,10 +41,10 @@ pub(crate) struct Window {
 /// A row of the window, and the messages that the last requests made of it.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) row: Shared,
+    pub(crate) row: SharedRow,
     /// As the author's side receives it, and as the other side does.
-    own: Sent,
-    other: Sent,
+    own: CachedForm,
+    other: CachedForm,
     replay: OnceCell<Option<Replay>>,
     /// Estimated tokens in a request.
     tokens: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Entry {
     kept: usize,
 }
 
-type Sent = RefCell<Option<(Form, CachedJson<ChatMessage>)>>;
+type CachedForm = RefCell<Option<(Form, CachedJson<ChatMessage>)>>;
 
 /// The side that a request is for, seen from the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,19 +65,19 @@ pub(crate) enum View {
 
 /// The messages from before the turn that a request may include.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Past {
+pub(crate) enum HistoryRange {
     /// All from this seq on that fit.
     From(i64),
     /// Only the unanswered ones that were stored directly before the message that opens the turn.
     Unanswered,
 }
 
-impl Past {
+impl HistoryRange {
     /// The latest seq at which the past begins.
     pub(crate) const fn latest(self, turn_from: i64) -> i64 {
         match self {
-            Past::From(from) => from,
-            Past::Unanswered => turn_from,
+            HistoryRange::From(from) => from,
+            HistoryRange::Unanswered => turn_from,
         }
     }
 }
@@ -122,7 +122,7 @@ pub(crate) enum Form {
 }
 
 impl Entry {
-    fn new(row: Shared) -> Entry {
+    fn new(row: SharedRow) -> Entry {
         Entry::of(bounded(row))
     }
 
@@ -158,7 +158,7 @@ impl Entry {
     }
 
     /// An entry for a single request, from a row whose content is bounded already.
-    pub(crate) fn of(row: Shared) -> Entry {
+    pub(crate) fn of(row: SharedRow) -> Entry {
         let replay = OnceCell::new();
         let kept = if Replay::may_have_fields(&row) {
             replay.get_or_init(|| Replay::read(&row)).as_ref().map_or(0, Replay::tokens)
@@ -238,7 +238,7 @@ pub(crate) fn with_notes(content: String, row: &Row) -> String {
 
 impl Window {
     /// Adds a row that was just stored.
-    pub(crate) fn push(&mut self, row: Shared) {
+    pub(crate) fn push(&mut self, row: SharedRow) {
         if row.depth == 0 && !row.is_status() {
             // Rows of an open block are stored after messages that already took later seqs.
             let at = self.first_from(row.seq);
@@ -247,14 +247,14 @@ impl Window {
     }
 
     /// Replaces a row that has changed, if the window holds it.
-    pub(crate) fn replace(&mut self, row: &Shared) {
+    pub(crate) fn replace(&mut self, row: &SharedRow) {
         let at = self.first_from(row.seq);
         if let Some(entry) = self.entries.get_mut(at).filter(|entry| entry.row.seq == row.seq) {
             *entry = Entry::new(row.clone());
         }
     }
 
-    pub(crate) fn row(&self, seq: i64) -> Option<&Shared> {
+    pub(crate) fn row(&self, seq: i64) -> Option<&SharedRow> {
         let entry = self.entries.get(self.first_from(seq))?;
         (entry.row.seq == seq).then_some(&entry.row)
     }
@@ -273,7 +273,7 @@ impl Window {
         self.entries.partition_point(|entry| entry.row.seq < seq)
     }
 
-    fn rows(&self) -> impl DoubleEndedIterator<Item = &Shared> {
+    fn rows(&self) -> impl DoubleEndedIterator<Item = &SharedRow> {
         self.entries.iter().map(|entry| &entry.row)
     }
 
@@ -307,13 +307,13 @@ impl Window {
     }
 
     /// The newest message that people read.
-    pub(crate) fn newest_said(&self) -> Option<&Shared> {
+    pub(crate) fn newest_said(&self) -> Option<&SharedRow> {
         self.rows().rev().find(|row| row.is_said())
     }
 
     /// Reads the window, newest first, back to `past`. Rows before `turn_from` are limited to `budget` tokens
     /// and to [`limits::WINDOW_MESSAGES`].
-    pub(crate) fn load(sql: &dyn Sql, past: Past, turn_from: i64, budget: usize) -> Result<Window> {
+    pub(crate) fn load(sql: &dyn Sql, past: HistoryRange, turn_from: i64, budget: usize) -> Result<Window> {
         Window::load_below(sql, BEYOND, past, turn_from, budget)
     }
 
@@ -321,25 +321,25 @@ impl Window {
     pub(crate) fn load_below(
         sql: &dyn Sql,
         below: i64,
-        past: Past,
+        past: HistoryRange,
         turn_from: i64,
         budget: usize,
     ) -> Result<Window> {
         let mut entries: Vec<Entry> = Vec::new();
         let (mut tokens, mut past_tokens) = (0, 0);
-        let from = if let Past::From(from) = past { from } else { 1 };
+        let from = if let HistoryRange::From(from) = past { from } else { 1 };
         let mut reached = from;
         let mut opening = None;
         page::top_level_from(sql, from, below, &mut |row| {
             if row.is_status() {
                 return Ok(ControlFlow::Continue(()));
             }
-            let entry = Entry::new(Shared::new(row));
+            let entry = Entry::new(SharedRow::new(row));
             tokens += entry.tokens;
             let mut next = ControlFlow::Continue(());
             if entry.row.seq >= turn_from {
                 opening = side_of_opening(&entry.row);
-            } else if past == Past::Unanswered {
+            } else if past == HistoryRange::Unanswered {
                 past_tokens += entry.tokens;
                 if !is_unanswered(&entry.row, opening) || past_tokens > unanswered_tokens(budget) {
                     // Keep this row: it shows that no earlier one belongs to the turn.
@@ -365,8 +365,8 @@ impl Window {
 
     /// The seq at which the history must begin to fit the budget: the current one if it fits, else a jump
     /// that leaves room.
-    pub(crate) fn fit(&self, past: Past, span: &Span, budget: usize) -> i64 {
-        let Past::From(from) = past else { return self.unanswered(span.turn_from, budget) };
+    pub(crate) fn fit(&self, past: HistoryRange, span: &Span, budget: usize) -> i64 {
+        let HistoryRange::From(from) = past else { return self.unanswered(span.turn_from, budget) };
         let (past, turn) = (self.between(from, span.turn_from), self.turn(span));
         let tokens = |entries: &[&Entry]| entries.iter().map(|entry| entry.tokens).sum::<usize>();
         let turn_tokens = tokens(&turn);
@@ -410,10 +410,10 @@ impl Window {
     }
 
     /// Whether the window holds everything that a request with this budget may include.
-    pub(crate) fn holds(&self, past: Past, turn_from: i64, budget: usize) -> bool {
+    pub(crate) fn holds(&self, past: HistoryRange, turn_from: i64, budget: usize) -> bool {
         match past {
-            Past::From(from) => self.reaches(from),
-            Past::Unanswered => {
+            HistoryRange::From(from) => self.reaches(from),
+            HistoryRange::Unanswered => {
                 // An older row proves that there are no more of them.
                 let all = self.reaches(1) || self.unanswered(turn_from, budget) > self.from;
                 all && self.reaches(turn_from)
@@ -480,11 +480,11 @@ fn share(budget: usize) -> usize {
 }
 
 /// A tool result whose text is bounded, with a note if it was cut. Other rows are unchanged.
-fn bounded(row: Shared) -> Shared {
+fn bounded(row: SharedRow) -> SharedRow {
     match &row.content {
         Some(text) if row.role == Role::Tool && text.len() > limits::RESULT_IN_CONTEXT_BYTES => {
             let content = Some(cut_text(text, limits::RESULT_IN_CONTEXT_BYTES));
-            Shared::new(Row { content, ..(*row).clone() })
+            SharedRow::new(Row { content, ..(*row).clone() })
         }
         _ => row,
     }
@@ -521,7 +521,7 @@ impl Author {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Replay {
     pub(crate) author: Author,
-    pub(crate) blocks: Vec<Placed>,
+    pub(crate) blocks: Vec<PositionedBlock>,
 }
 
 impl Replay {
@@ -537,13 +537,13 @@ impl Replay {
 
     /// Estimated tokens of the fields.
     fn tokens(&self) -> usize {
-        self.blocks.iter().map(Placed::tokens).sum()
+        self.blocks.iter().map(PositionedBlock::tokens).sum()
     }
 
     /// The blocks, placed among the remaining calls. A block directly before calls that are all dropped is
     /// removed with them: providers that sign their thinking accept neither two adjacent blocks nor one at
     /// the end.
-    pub(crate) fn placed(&self, row: &Row) -> Vec<Placed> {
+    pub(crate) fn placed(&self, row: &Row) -> Vec<PositionedBlock> {
         if !row.calls.iter().any(ToolCall::is_dropped) {
             return self.blocks.clone();
         }
@@ -558,13 +558,13 @@ impl Replay {
             if said || led_to.is_empty() || !led_to.iter().all(ToolCall::is_dropped) {
                 let before = row.calls.iter().take(block.calls);
                 let calls = before.filter(|call| !call.is_dropped()).count();
-                kept.push(Placed { calls, ..block.clone() });
+                kept.push(PositionedBlock { calls, ..block.clone() });
             }
         }
         kept
     }
 
-    const fn place(block: &Placed) -> (usize, usize) {
+    const fn place(block: &PositionedBlock) -> (usize, usize) {
         (block.text, block.calls)
     }
 

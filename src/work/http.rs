@@ -11,15 +11,15 @@ use serde_json::Value;
 use crate::definitions::retry::RetryOn;
 use crate::definitions::{Http, template};
 use crate::host::Host;
-use crate::host::http::{Reads, Request};
+use crate::host::http::{HeaderSelection, Request};
 use crate::text::decoded;
-use crate::work::outbound::{self, Chosen};
-use crate::work::timeout::Watch;
-use crate::work::{Failure, Surroundings};
+use crate::work::outbound::{self, UrlOrigin};
+use crate::work::timeout::Deadline;
+use crate::work::{Failure, WorkContext};
 use crate::{limits, signing};
 
 /// A request, sent once.
-pub(crate) struct Post<'a> {
+pub(crate) struct SignedPost<'a> {
     /// The name of the work, for messages.
     pub(crate) name: &'a str,
     pub(crate) http: &'a Http,
@@ -36,14 +36,14 @@ pub(crate) struct Post<'a> {
 
 /// A response.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct PostResponse {
     pub(crate) status: u16,
     /// Only `content-type`; all headers for a response other than 2xx.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answered {
+impl PostResponse {
     /// The body, decoded with the charset of its `content-type`.
     pub(crate) fn text(&self) -> Cow<'_, str> {
         let content_type = self.headers.iter().find(|(name, _)| name == "content-type");
@@ -51,7 +51,7 @@ impl Answered {
     }
 
     /// The error text of a response other than 2xx, without secrets.
-    pub(crate) fn refusal(&self, around: &dyn Surroundings, name: &str) -> Option<String> {
+    pub(crate) fn refusal(&self, around: &dyn WorkContext, name: &str) -> Option<String> {
         match self.status {
             200..300 => None,
             300..400 => Some(format!("http {} from {name}: a redirect, which is not followed", self.status)),
@@ -66,27 +66,27 @@ impl Answered {
 
 /// Sends the request once. `env` resolves the variables in its URL and headers.
 pub(crate) async fn post_signed(
-    around: &dyn Surroundings,
-    post: Post<'_>,
+    around: &dyn WorkContext,
+    post: SignedPost<'_>,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Answered, Failure> {
+) -> Result<PostResponse, Failure> {
     around.ready(post.http).await?;
     let request = request(around, &post, env).map_err(Failure::Failed)?;
     let limit_ms = post.timeout_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64);
     let limit_ms = limit_ms.min(limits::HTTP_TOOL_MAX_MS);
     around.counts_request();
     let exchange = exchange(&**around.host(), post.name, request);
-    let answer = Watch::for_ms(&**around.host(), limit_ms).within(exchange).await;
+    let answer = Deadline::for_ms(&**around.host(), limit_ms).within(exchange).await;
     answer.ok_or(Failure::Late(limit_ms))?
 }
 
 fn request(
-    around: &dyn Surroundings,
-    post: &Post<'_>,
+    around: &dyn WorkContext,
+    post: &SignedPost<'_>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Request, String> {
     let name = post.name;
-    let deployment = |variable: &str| around.of_deployment(variable);
+    let deployment = |variable: &str| around.deployment_variable(variable);
     let unset = |error: template::Error| format!("\"{name}\" is not set up: {error}");
     let url = template::render_url(&post.http.url, &deployment, env).map_err(unset)?;
     if let Some(what) = outbound::refused(&**around.host(), &url) {
@@ -108,12 +108,12 @@ fn request(
         headers.retain(|(other, _)| *other != header);
         headers.push((header, value));
     }
-    Ok(Request { method: "POST", url, headers, body: Some(Bytes::from(body)), reads: Reads::Type })
+    Ok(Request { method: "POST", url, headers, body: Some(Bytes::from(body)), reads: HeaderSelection::Type })
 }
 
-async fn exchange(host: &dyn Host, name: &str, request: Request) -> Result<Answered, Failure> {
+async fn exchange(host: &dyn Host, name: &str, request: Request) -> Result<PostResponse, Failure> {
     let network = |text| Failure::MayPass(RetryOn::Network, text);
-    let sent = outbound::send(host, request, Chosen::ByDeployment).await;
+    let sent = outbound::send(host, request, UrlOrigin::ByDeployment).await;
     let mut response = sent.map_err(|error| network(format!("\"{name}\" could not be reached: {error}")))?;
     let mut body = Vec::new();
     while let Some(chunk) = response.body.next().await {
@@ -125,5 +125,5 @@ async fn exchange(host: &dyn Host, name: &str, request: Request) -> Result<Answe
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Answered { status: response.status, headers: response.headers, body })
+    Ok(PostResponse { status: response.status, headers: response.headers, body })
 }

@@ -11,29 +11,29 @@ use crate::definitions::message::ToolResult;
 use crate::definitions::retry::RetryOn;
 use crate::host::Pending;
 use crate::json;
-use crate::models::registry::Panicked;
+use crate::models::registry::Panic;
 use crate::sandbox::{BinaryKind, Value};
 use crate::work::code::file::{FileCall, Order};
-use crate::work::http::Answered;
+use crate::work::http::PostResponse;
 use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 use crate::work::native::hook_call::HookCall;
 use crate::work::native::{EffectCall, NativeCall, Natives};
 use crate::work::tool_answer::tool_result;
-use crate::work::{Failure, Meaning, Posted, Surroundings, Work};
+use crate::work::{Failure, RemoteRequest, ResultConverter, Work, WorkContext};
 
 /// The result of a native function, or its panic.
-type Ended<A> = Result<Result<A, Failure>, Panicked>;
+type NativeResult<A> = Result<Result<A, Failure>, Panic>;
 
 /// `(state, args)`: returns a `ToolResult`, a text, or any JSON value. Its own failures are error results.
 impl Work for NativeCall {
-    type Answer = ToolResult;
+    type Output = ToolResult;
 
-    fn native(self, natives: &dyn Natives, name: &str) -> Pending<Ended<ToolResult>> {
+    fn native(self, natives: &dyn Natives, name: &str) -> Pending<NativeResult<ToolResult>> {
         let running = natives.tool(NativeCall { name: name.to_owned(), ..self });
         Box::pin(async move { running.await.map(Ok) })
     }
 
-    fn in_file(self) -> (FileCall, Meaning<ToolResult>) {
+    fn in_file(self) -> (FileCall, ResultConverter<ToolResult>) {
         let NativeCall { args, env, state, approved, answers, .. } = self;
         let about = json!({ "approved": approved, "answers": answers });
         let call = FileCall { state, env, args: vec![args.into(), about.into()], order: Order::StateFirst };
@@ -48,8 +48,8 @@ impl Work for NativeCall {
         )
     }
 
-    fn posted(&self) -> Posted {
-        Posted {
+    fn posted(&self) -> RemoteRequest {
+        RemoteRequest {
             name: self.name.clone(),
             idempotency_key: self.idempotency_key.clone(),
             now_us: self.now_us,
@@ -57,7 +57,7 @@ impl Work for NativeCall {
         }
     }
 
-    fn answered(self, answered: Answered, around: &dyn Surroundings) -> Result<ToolResult, Failure> {
+    fn answered(self, answered: PostResponse, around: &dyn WorkContext) -> Result<ToolResult, Failure> {
         if let Some(refusal) = answered.refusal(around, &self.name) {
             return Err(match RetryOn::of_status(answered.status) {
                 Some(kind) => Failure::MayPass(kind, refusal),
@@ -75,21 +75,21 @@ impl Work for NativeCall {
 
 /// `(state, args)`; the return value is ignored.
 impl Work for EffectCall {
-    type Answer = ();
+    type Output = ();
 
-    fn native(self, natives: &dyn Natives, name: &str) -> Pending<Ended<()>> {
+    fn native(self, natives: &dyn Natives, name: &str) -> Pending<NativeResult<()>> {
         let running = natives.effect(EffectCall { native: name.to_owned(), ..self });
         Box::pin(async move { Ok(running.await?.map_err(Failure::Failed)) })
     }
 
-    fn in_file(self) -> (FileCall, Meaning<()>) {
+    fn in_file(self) -> (FileCall, ResultConverter<()>) {
         let EffectCall { args, env, state, .. } = self;
         let call = FileCall { state, env, args: vec![args.into()], order: Order::StateFirst };
         (call, Box::new(|_| Ok(())))
     }
 
-    fn posted(&self) -> Posted {
-        Posted {
+    fn posted(&self) -> RemoteRequest {
+        RemoteRequest {
             name: self.name.clone(),
             idempotency_key: self.idempotency_key.clone(),
             now_us: self.now_us,
@@ -101,21 +101,21 @@ impl Work for EffectCall {
         }
     }
 
-    fn answered(self, answered: Answered, around: &dyn Surroundings) -> Result<(), Failure> {
+    fn answered(self, answered: PostResponse, around: &dyn WorkContext) -> Result<(), Failure> {
         answered.refusal(around, &self.name).map_or(Ok(()), |refusal| Err(Failure::Failed(refusal)))
     }
 }
 
 /// `(state, ...args)`, as listed in docs/hooks.md.
 impl Work for HookCall {
-    type Answer = Json;
+    type Output = Json;
 
-    fn native(self, natives: &dyn Natives, name: &str) -> Pending<Ended<Json>> {
+    fn native(self, natives: &dyn Natives, name: &str) -> Pending<NativeResult<Json>> {
         let running = natives.hook(HookCall { native: name.to_owned(), ..self });
         Box::pin(async move { Ok(running.await?.map_err(Failure::Failed)) })
     }
 
-    fn in_file(self) -> (FileCall, Meaning<Json>) {
+    fn in_file(self) -> (FileCall, ResultConverter<Json>) {
         let HookCall { args, env, state, hook, .. } = self;
         let args = args.into_iter().map(Value::from).collect();
         let call = FileCall { state, env, args, order: Order::StateFirst };
@@ -132,8 +132,8 @@ impl Work for HookCall {
         )
     }
 
-    fn posted(&self) -> Posted {
-        Posted {
+    fn posted(&self) -> RemoteRequest {
+        RemoteRequest {
             name: self.id.clone(),
             idempotency_key: self.hook_call_id.clone(),
             now_us: self.now_us,
@@ -144,7 +144,7 @@ impl Work for HookCall {
         }
     }
 
-    fn answered(self, answered: Answered, around: &dyn Surroundings) -> Result<Json, Failure> {
+    fn answered(self, answered: PostResponse, around: &dyn WorkContext) -> Result<Json, Failure> {
         match answered.refusal(around, &self.id) {
             Some(refusal) => Err(Failure::Failed(refusal)),
             None => hook_value(&answered.text(), self.hook).map_err(Failure::Failed),
@@ -154,9 +154,9 @@ impl Work for HookCall {
 
 /// `(request, state, params)`: returns a `Response`, or any JSON value.
 impl Work for EndpointCall {
-    type Answer = EndpointAnswer;
+    type Output = EndpointAnswer;
 
-    fn native(self, natives: &dyn Natives, name: &str) -> Pending<Ended<EndpointAnswer>> {
+    fn native(self, natives: &dyn Natives, name: &str) -> Pending<NativeResult<EndpointAnswer>> {
         let running = natives.endpoint(EndpointCall { native: name.to_owned(), ..self });
         Box::pin(async move {
             Ok(running.await?.map_err(|error| match error.code.status() < 500 {
@@ -166,26 +166,31 @@ impl Work for EndpointCall {
         })
     }
 
-    fn in_file(self) -> (FileCall, Meaning<EndpointAnswer>) {
+    fn in_file(self) -> (FileCall, ResultConverter<EndpointAnswer>) {
         let args = vec![request(&self), json!(self.params).into()];
         let call = FileCall { state: self.state, env: self.env, args, order: Order::StateSecond };
         (call, Box::new(|value| answer(&value).map_err(Failure::Failed)))
     }
 
-    fn posted(&self) -> Posted {
+    fn posted(&self) -> RemoteRequest {
         let key = format!("{}/request-{}", self.thread_id, self.request_id);
-        Posted { name: self.name.clone(), now_us: self.now_us, body: asked(self, &key), idempotency_key: key }
+        RemoteRequest {
+            name: self.name.clone(),
+            now_us: self.now_us,
+            body: asked(self, &key),
+            idempotency_key: key,
+        }
     }
 
     /// Passes on status, content type and body. Clients follow redirects, so `location` is passed on, too.
-    fn answered(self, answered: Answered, around: &dyn Surroundings) -> Result<EndpointAnswer, Failure> {
+    fn answered(self, answered: PostResponse, around: &dyn WorkContext) -> Result<EndpointAnswer, Failure> {
         if !(200..500).contains(&answered.status) {
             let refusal = answered.refusal(around, &self.name);
             return Err(Failure::Failed(refusal.unwrap_or_else(|| format!("http {}", answered.status))));
         }
         let redirects = (300..400).contains(&answered.status);
         let passes = |name: &str| name == "content-type" || (redirects && name == "location");
-        let Answered { status, headers, body } = answered;
+        let PostResponse { status, headers, body } = answered;
         let headers = headers.into_iter().filter(|(name, _)| passes(name)).collect();
         Ok(EndpointAnswer { status, headers, body: body.into() })
     }

@@ -24,18 +24,18 @@ use serde_json::Value;
 
 use crate::definitions::retry::RetryOn;
 use crate::definitions::{Catalog, Http, Implementation};
-use crate::env::redact::Shown;
+use crate::env::redact::Redacted;
 use crate::error::Error;
 use crate::host::{Host, Pending, Sleep};
-use crate::models::registry::Panicked;
+use crate::models::registry::Panic;
 use crate::trace::Trace;
 use crate::work::code::file::{FileCall, run_file};
-use crate::work::http::{Answered, Post, post_signed};
+use crate::work::http::{PostResponse, SignedPost, post_signed};
 use crate::work::native::Natives;
-use crate::work::timeout::Watch;
+use crate::work::timeout::Deadline;
 
 /// Services of a thread for its work.
-pub(crate) trait Surroundings {
+pub(crate) trait WorkContext {
     fn host(&self) -> &Rc<dyn Host>;
 
     fn natives(&self) -> &dyn Natives;
@@ -43,10 +43,10 @@ pub(crate) trait Surroundings {
     fn catalog(&self) -> &Catalog;
 
     /// The deployment's value of a variable.
-    fn of_deployment(&self, variable: &str) -> Option<String>;
+    fn deployment_variable(&self, variable: &str) -> Option<String>;
 
     /// Removes secrets from a text.
-    fn without_secrets(&self, text: String) -> Shown;
+    fn without_secrets(&self, text: String) -> Redacted;
 
     /// Loads the values that a request needs.
     fn ready<'a>(&'a self, http: &'a Http) -> LocalBoxFuture<'a, Result<(), Failure>>;
@@ -67,7 +67,7 @@ pub(crate) enum Failure {
     /// No result within this many milliseconds.
     Late(u64),
     /// A native function panicked, which ends only this call.
-    Panicked(Panicked),
+    Panicked(Panic),
     /// Failed, with a text.
     Failed(String),
     /// Failed, of a kind that may succeed later.
@@ -92,7 +92,7 @@ impl Failure {
             Failure::Late(limit_ms) => {
                 format!("{subject} did not answer within {} s", limit_ms as f64 / 1000.0)
             }
-            Failure::Panicked(Panicked(text)) => format!("{subject} panicked: {text}"),
+            Failure::Panicked(Panic(text)) => format!("{subject} panicked: {text}"),
             Failure::Failed(text) | Failure::MayPass(_, text) => text,
             Failure::Refused(error) => error.into_message(),
         }
@@ -100,7 +100,7 @@ impl Failure {
 }
 
 /// The request for remote work.
-pub(crate) struct Posted {
+pub(crate) struct RemoteRequest {
     /// The definition's name, for messages.
     pub(crate) name: String,
     pub(crate) idempotency_key: String,
@@ -111,32 +111,32 @@ pub(crate) struct Posted {
 }
 
 /// Converts the return value of a file's function to a result.
-pub(crate) type Meaning<A> = Box<dyn FnOnce(crate::sandbox::Value) -> Result<A, Failure>>;
+pub(crate) type ResultConverter<A> = Box<dyn FnOnce(crate::sandbox::Value) -> Result<A, Failure>>;
 
 /// A call of one of the four kinds.
 pub(crate) trait Work: Sized {
-    type Answer;
+    type Output;
 
     /// Calls the native function `name`.
     fn native(
         self,
         natives: &dyn Natives,
         name: &str,
-    ) -> Pending<Result<Result<Self::Answer, Failure>, Panicked>>;
+    ) -> Pending<Result<Result<Self::Output, Failure>, Panic>>;
 
     /// The call of a file of code, and the conversion of its value.
-    fn in_file(self) -> (FileCall, Meaning<Self::Answer>);
+    fn in_file(self) -> (FileCall, ResultConverter<Self::Output>);
 
     /// The request to a remote server.
-    fn posted(&self) -> Posted;
+    fn posted(&self) -> RemoteRequest;
 
     /// Converts the response of a remote server.
-    fn answered(self, answered: Answered, around: &dyn Surroundings) -> Result<Self::Answer, Failure>;
+    fn answered(self, answered: PostResponse, around: &dyn WorkContext) -> Result<Self::Output, Failure>;
 }
 
 /// The way to run some work.
 #[derive(Clone, Copy)]
-pub(crate) struct Way<'a> {
+pub(crate) struct ExecutionPlan<'a> {
     pub(crate) run: &'a Implementation,
     /// Time limit within the object, in milliseconds; `None` without a limit.
     pub(crate) limit_ms: Option<u64>,
@@ -150,10 +150,10 @@ pub(crate) struct Way<'a> {
 
 /// Runs the work once. Retries are the caller's.
 pub(crate) async fn run<W: Work>(
-    around: Rc<dyn Surroundings>,
-    way: Way<'_>,
+    around: Rc<dyn WorkContext>,
+    way: ExecutionPlan<'_>,
     work: W,
-) -> Result<W::Answer, Failure> {
+) -> Result<W::Output, Failure> {
     let host = around.host().clone();
     match way.run {
         Implementation::Native(name) => {
@@ -177,8 +177,8 @@ pub(crate) async fn run<W: Work>(
         // Calls for clients are parked earlier.
         Implementation::Client(_) => Err(Failure::Failed("No client can carry this out here.".to_owned())),
         Implementation::Http(http) => {
-            let Posted { name, idempotency_key, now_us, body } = work.posted();
-            let post = Post {
+            let RemoteRequest { name, idempotency_key, now_us, body } = work.posted();
+            let post = SignedPost {
                 name: &name,
                 http,
                 timeout_ms: way.http_ms,
@@ -199,5 +199,5 @@ async fn in_time<T>(
     running: impl Future<Output = T>,
 ) -> Result<T, Failure> {
     let Some(limit_ms) = limit_ms else { return Ok(running.await) };
-    Watch::for_ms(host, limit_ms).within(running).await.ok_or(Failure::Late(limit_ms))
+    Deadline::for_ms(host, limit_ms).within(running).await.ok_or(Failure::Late(limit_ms))
 }

@@ -20,7 +20,7 @@ const UNSENT: &str = "x-bobbin-unsent";
 
 /// The origin of a request's URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Chosen {
+pub(crate) enum UrlOrigin {
     /// The deployment's definitions: a name may resolve to any address.
     ByDeployment,
     /// Code, or a foreign server.
@@ -42,7 +42,7 @@ pub(crate) fn refused_in_clear(host: &dyn Host, url: &str) -> Option<String> {
 
 /// The reason why a request has no response.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unsent {
+pub(crate) enum SendError {
     /// The reason from the sender.
     #[error("{0}")]
     Looked(String),
@@ -54,33 +54,41 @@ pub(crate) enum Unsent {
 ///
 /// # Errors
 /// It was not sent, or got no response.
-pub(crate) async fn send(host: &dyn Host, request: Request, chosen: Chosen) -> Result<Response, Unsent> {
+pub(crate) async fn send(
+    host: &dyn Host,
+    request: Request,
+    chosen: UrlOrigin,
+) -> Result<Response, SendError> {
     let (request, way) = routed(request, chosen, |name| host.var(name));
     let response = host.fetch(request).await?;
-    match response.header(UNSENT).filter(|_| way == Way::Looked) {
-        Some(why) => Err(Unsent::Looked(why.to_owned())),
+    match response.header(UNSENT).filter(|_| way == SendRoute::Looked) {
+        Some(why) => Err(SendError::Looked(why.to_owned())),
         None => Ok(response),
     }
 }
 
 /// The route of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum SendRoute {
     Straight,
     /// Through the sender.
     Looked,
 }
 
 /// The request as it is sent.
-fn routed(mut request: Request, chosen: Chosen, var: impl Fn(&str) -> Option<String>) -> (Request, Way) {
+fn routed(
+    mut request: Request,
+    chosen: UrlOrigin,
+    var: impl Fn(&str) -> Option<String>,
+) -> (Request, SendRoute) {
     request.headers.retain(|(name, _)| name != TARGET);
-    let looks = chosen == Chosen::ByOthers && !lists(&var(LISTED).unwrap_or_default(), &request.url);
+    let looks = chosen == UrlOrigin::ByOthers && !lists(&var(LISTED).unwrap_or_default(), &request.url);
     match var(SENDER).filter(|_| looks) {
-        None => (request, Way::Straight),
+        None => (request, SendRoute::Straight),
         Some(sender) => {
             let url = std::mem::replace(&mut request.url, sender);
             request.headers.push((TARGET.to_owned(), url));
-            (request, Way::Looked)
+            (request, SendRoute::Looked)
         }
     }
 }
@@ -88,11 +96,12 @@ fn routed(mut request: Request, chosen: Chosen, var: impl Fn(&str) -> Option<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::http::Reads;
+    use crate::host::http::HeaderSelection;
 
-    fn left(url: &str, chosen: Chosen, vars: &[(&str, &str)]) -> (Request, Way) {
+    fn left(url: &str, chosen: UrlOrigin, vars: &[(&str, &str)]) -> (Request, SendRoute) {
         let headers = vec![("x-bobbin-target".to_owned(), "http://elsewhere/".to_owned())];
-        let request = Request { method: "GET", url: url.to_owned(), headers, body: None, reads: Reads::All };
+        let request =
+            Request { method: "GET", url: url.to_owned(), headers, body: None, reads: HeaderSelection::All };
         let var =
             |name: &str| vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
         routed(request, chosen, var)
@@ -101,17 +110,17 @@ mod tests {
     #[test]
     fn where_there_is_a_sender_it_looks_at_names_that_others_chose_and_nobody_listed() {
         let sender = (SENDER, "http://127.0.0.1:1/x");
-        let (sent, way) = left("https://api.example.com/a?b", Chosen::ByOthers, &[sender]);
-        assert_eq!((sent.url.as_str(), way), ("http://127.0.0.1:1/x", Way::Looked));
+        let (sent, way) = left("https://api.example.com/a?b", UrlOrigin::ByOthers, &[sender]);
+        assert_eq!((sent.url.as_str(), way), ("http://127.0.0.1:1/x", SendRoute::Looked));
         assert_eq!(sent.headers, [("x-bobbin-target".to_owned(), "https://api.example.com/a?b".to_owned())]);
         for (url, chosen, vars) in [
-            ("https://api.example.com/", Chosen::ByOthers, vec![]),
-            ("https://api.example.com/", Chosen::ByDeployment, vec![sender]),
-            ("http://127.0.0.1:9/", Chosen::ByOthers, vec![sender, (LISTED, "127.0.0.1")]),
-            ("http://vm:9/", Chosen::ByOthers, vec![sender, (LISTED, "vm:9")]),
+            ("https://api.example.com/", UrlOrigin::ByOthers, vec![]),
+            ("https://api.example.com/", UrlOrigin::ByDeployment, vec![sender]),
+            ("http://127.0.0.1:9/", UrlOrigin::ByOthers, vec![sender, (LISTED, "127.0.0.1")]),
+            ("http://vm:9/", UrlOrigin::ByOthers, vec![sender, (LISTED, "vm:9")]),
         ] {
             let (sent, way) = left(url, chosen, &vars);
-            assert_eq!((sent.url.as_str(), sent.headers.len(), way), (url, 0, Way::Straight));
+            assert_eq!((sent.url.as_str(), sent.headers.len(), way), (url, 0, SendRoute::Straight));
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::host::{Host, Pending};
 
 /// A deadline for many awaits with one timer. The timer is set again only if it fires before a deadline that
 /// has moved.
-pub(crate) struct Watch<'a> {
+pub(crate) struct Deadline<'a> {
     host: &'a dyn Host,
     /// Microseconds since 1970.
     deadline: i64,
@@ -16,15 +16,15 @@ pub(crate) struct Watch<'a> {
     timer: Pending<()>,
 }
 
-impl<'a> Watch<'a> {
-    pub(crate) fn new(host: &'a dyn Host, deadline: i64) -> Watch<'a> {
-        Watch { host, deadline, armed: deadline, timer: host.sleep_until(deadline) }
+impl<'a> Deadline<'a> {
+    pub(crate) fn new(host: &'a dyn Host, deadline: i64) -> Deadline<'a> {
+        Deadline { host, deadline, armed: deadline, timer: host.sleep_until(deadline) }
     }
 
     /// A deadline after `limit_ms` milliseconds.
-    pub(crate) fn for_ms(host: &'a dyn Host, limit_ms: u64) -> Watch<'a> {
+    pub(crate) fn for_ms(host: &'a dyn Host, limit_ms: u64) -> Deadline<'a> {
         let us = i64::try_from(limit_ms).unwrap_or(i64::MAX / 2000) * 1000;
-        Watch::new(host, host.now_us() + us)
+        Deadline::new(host, host.now_us() + us)
     }
 
     /// Moves the deadline.

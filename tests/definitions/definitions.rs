@@ -1,8 +1,8 @@
 //! The forms that files may have, and what a model costs and needs.
 
 use bobbin::definitions::{
-    Agent, Catalog, Implementation, Model, ParentCommunication, Prompt, PromptText, Receives, SessionTool,
-    Tool, ToolEntry,
+    Agent, Catalog, Implementation, Model, ParentCommunication, Prompt, PromptText, ReceivingSide,
+    SessionTool, Tool, ToolEntry,
 };
 use bobbin::models::Usage;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ fn an_entry_says_all_about_a_subagent() {
     let resumable = read.resumable.as_ref().unwrap();
     assert_eq!(
         (resumable.receives_messages, resumable.max_instances, resumable.parent_communication),
-        (Receives::SideB, Some(2), ParentCommunication::Explicit)
+        (ReceivingSide::SideB, Some(2), ParentCommunication::Explicit)
     );
     assert!(!read.blocks() && !read.immediate.unwrap().is_plain());
     let least =

@@ -1,6 +1,6 @@
 //! Tools of MCP servers: what a listed one becomes, which schemas can be offered, and how calls are checked.
 
-use bobbin::definitions::graph::{Declared, Item, reach};
+use bobbin::definitions::graph::{DeclaredVariables, Item, reach};
 use bobbin::definitions::{Callable, Catalog, ListedTool, McpServer, Snapshot, Tool, VariableKind};
 use serde_json::{Value, json};
 
@@ -244,7 +244,7 @@ fn an_agent_leads_to_the_variables_of_its_servers() {
     assert_eq!(names, ["TOKEN", "CITY"]);
     let given = found.iter().find(|found| matches!(found.item, Item::Server(_))).unwrap();
     assert_eq!(given.above[0].get("CITY").map(String::as_str), Some("Ulm"));
-    let declared = Declared::of(&catalog);
+    let declared = DeclaredVariables::of(&catalog);
     assert!(declared.is_secret("TOKEN") && declared.secrets().any(|name| name == "SENT"));
     assert_eq!(declared.kind("CITY"), VariableKind::Text);
     let told =

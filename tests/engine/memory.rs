@@ -6,7 +6,9 @@ use std::rc::Rc;
 use bobbin::definitions::Catalog;
 use bobbin::memory::SharedMemory;
 use bobbin::request::memory::object_name;
-use bobbin::request::{MemoryAsk, MemoryCall, MemoryRoute, Query, Reply, Served, StreamRoute, ThreadRequest};
+use bobbin::request::{
+    MemoryAsk, MemoryCall, MemoryRoute, Query, RawResponse, Reply, StreamRoute, ThreadRequest,
+};
 use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
@@ -30,7 +32,7 @@ impl Object for OpenedMemory {
         let memory = self.0.clone();
         Box::pin(async move { memory.call(&text).await })
     }
-    fn serve(self: Rc<Self>, request: ThreadRequest<StreamRoute>) -> LocalBoxFuture<'static, Served> {
+    fn serve(self: Rc<Self>, request: ThreadRequest<StreamRoute>) -> LocalBoxFuture<'static, RawResponse> {
         panic!("a memory was asked for a stream: {request:?}")
     }
     fn any(self: Rc<Self>) -> Rc<dyn Any> {

@@ -8,11 +8,11 @@ use std::rc::Rc;
 
 use bobbin::access::Caller;
 use bobbin::definitions::Catalog;
-use bobbin::engine::Place;
-use bobbin::engine::feed::{FeedOf, FeedStart, Then};
+use bobbin::engine::ThreadSlot;
+use bobbin::engine::feed::{Continuation, FeedStart, FeedTarget};
 use bobbin::host::Filter;
 use bobbin::request::{
-    Matched, Query, Reply, Route, Served, StreamRoute, Target, ThreadRequest, ThreadRoute,
+    Matched, Query, RawResponse, Reply, Route, StreamRoute, Target, ThreadRequest, ThreadRoute,
 };
 use bytes::Bytes;
 use futures::future::LocalBoxFuture;
@@ -28,7 +28,7 @@ pub const THREAD: &str = ROOT;
 /// How often a client repeats a request before it gives up.
 pub(crate) const TRIES: usize = 40;
 
-pub(crate) struct Opened(pub(crate) Place);
+pub(crate) struct Opened(pub(crate) ThreadSlot);
 
 impl Object for Opened {
     fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
@@ -39,7 +39,7 @@ impl Object for Opened {
         let request: ThreadRequest = serde_json::from_str(head).expect("a call of a thread");
         Box::pin(self.0.thread().handle(ThreadRequest { body: body.to_owned(), ..request }))
     }
-    fn serve(self: Rc<Self>, request: ThreadRequest<StreamRoute>) -> LocalBoxFuture<'static, Served> {
+    fn serve(self: Rc<Self>, request: ThreadRequest<StreamRoute>) -> LocalBoxFuture<'static, RawResponse> {
         Box::pin(self.0.thread().serve(request, nothing()))
     }
     fn any(self: Rc<Self>) -> Rc<dyn Any> {
@@ -406,7 +406,11 @@ impl Sim {
     }
 
     /// Follows one run; how the feed goes on behind what is there already.
-    pub async fn follow(&self, of: FeedOf, last: Option<&str>) -> Result<(Rc<Listener>, Then), Lost> {
+    pub async fn follow(
+        &self,
+        of: FeedTarget,
+        last: Option<&str>,
+    ) -> Result<(Rc<Listener>, Continuation), Lost> {
         let (world, member) = (self.world.clone(), self.member.clone());
         let last = last.map(str::to_owned);
         let filter = Filter { events: true, waits: true, ..Filter::default() };
@@ -415,7 +419,7 @@ impl Sim {
                 let thread = object.any().downcast::<Opened>().expect("the object is a thread").0.thread();
                 let start = thread.follow(&admin(), &filter, &of, last.as_deref());
                 let FeedStart { frames, filter, then, .. } = start.expect("the feed opens");
-                let open = Cell::new(then == Then::Live);
+                let open = Cell::new(then == Continuation::Live);
                 let listener = Rc::new(Listener { filter, frames: RefCell::new(frames), open });
                 let joined = listener.clone();
                 world.when_durable(move || member.listeners.borrow_mut().push(joined));

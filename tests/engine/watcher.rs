@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use bobbin::engine::feed::{FeedOf, Then};
+use bobbin::engine::feed::{Continuation, FeedTarget};
 use bobbin::host::{Filter, Frame};
 use serde_json::Value;
 
@@ -141,7 +141,7 @@ impl Watcher {
 }
 
 /// Follows one run to its end. `cut` says after how many frames the connection breaks.
-pub async fn follow_run(sim: Sim, of: FeedOf, mut cut: impl FnMut(usize) -> bool) -> Watcher {
+pub async fn follow_run(sim: Sim, of: FeedTarget, mut cut: impl FnMut(usize) -> bool) -> Watcher {
     let mut watcher = Watcher::default();
     'connect: loop {
         let Ok((listener, then)) = sim.follow(of.clone(), watcher.last_id.as_deref()).await else {
@@ -165,7 +165,7 @@ pub async fn follow_run(sim: Sim, of: FeedOf, mut cut: impl FnMut(usize) -> bool
                 }
                 continue;
             }
-            if let Then::More(id) = &then {
+            if let Continuation::More(id) = &then {
                 watcher.last_id = Some(id.clone());
                 watcher.pieces += 1;
                 continue 'connect;

@@ -5,8 +5,8 @@ use bobbin::definitions::opaque::Opaque;
 use bobbin::host::http::Request;
 use bobbin::models::anthropic::{Decoder as Anthropic, request};
 use bobbin::models::{
-    Answer, ChatMessage, ChatRequest, Decoder, FinishReason, JsonMode, Part, Placed, ProviderCode,
-    ProviderError, Reasoning, Reply, ToolChoice, ToolDefinition, Usage,
+    ChatMessage, ChatRequest, Decoder, FinishReason, JsonMode, Part, PositionedBlock, ProviderCode,
+    ProviderError, Reasoning, Reply, ResponseMode, ToolChoice, ToolDefinition, Usage,
 };
 use serde_json::{Value, json};
 
@@ -210,7 +210,7 @@ fn user(text: &str) -> ChatMessage {
 }
 
 fn assistant(content: &str, tool_calls: Vec<ToolCall>, payload: &[(usize, usize, &str)]) -> ChatMessage {
-    let placed = |(text, calls, block): &(usize, usize, &str)| Placed {
+    let placed = |(text, calls, block): &(usize, usize, &str)| PositionedBlock {
         text: *text,
         calls: *calls,
         block: Opaque::parse((*block).into()).unwrap(),
@@ -250,7 +250,7 @@ fn offer(name: &str) -> ToolDefinition {
 }
 
 fn text(chat: &ChatRequest) -> String {
-    let Request { body, .. } = request(chat, "", None, Answer::Stream);
+    let Request { body, .. } = request(chat, "", None, ResponseMode::Stream);
     String::from_utf8(body.unwrap().to_vec()).unwrap()
 }
 
@@ -279,7 +279,7 @@ fn the_plain_request() {
         )
     );
     assert_eq!(text(&chat), text(&chat.clone()), "the same request gives the same bytes");
-    let whole = request(&chat, "", None, Answer::Whole);
+    let whole = request(&chat, "", None, ResponseMode::Whole);
     assert!(String::from_utf8_lossy(&whole.body.unwrap()).contains(r#""stream":false"#));
 }
 
@@ -293,9 +293,9 @@ fn address_and_headers() {
         ("https://h/anthropic/v1/", "https://h/anthropic/v1/messages"),
         ("https://h/v1/messages?beta=true", "https://h/v1/messages?beta=true"),
     ] {
-        assert_eq!(request(&chat, base, None, Answer::Stream).url, url);
+        assert_eq!(request(&chat, base, None, ResponseMode::Stream).url, url);
     }
-    let headers = |chat: &ChatRequest, key| request(chat, "", key, Answer::Stream).headers;
+    let headers = |chat: &ChatRequest, key| request(chat, "", key, ResponseMode::Stream).headers;
     let with = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let sent = headers(&chat, Some("sk-ant-1\n"));
     assert!(sent.contains(&with("x-api-key", "sk-ant-1")), "{sent:?}");

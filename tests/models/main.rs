@@ -12,8 +12,8 @@ mod responses;
 use bobbin::definitions::message::ToolCall;
 use bobbin::definitions::opaque::Opaque;
 use bobbin::models::{
-    Decoder, Delta, FinishReason, Payload, Placed, ProviderCode, ProviderError, Reply, ReplyBuilder, Usage,
-    openai,
+    Decoder, Delta, FinishReason, Payload, PositionedBlock, ProviderCode, ProviderError, Reply, ReplyBuilder,
+    Usage, openai,
 };
 
 macro_rules! fixture {
@@ -83,7 +83,7 @@ fn usage(input_tokens: u64, cached_tokens: u64, output_tokens: u64, reasoning_to
 
 /// Bytes of text and calls before each piece, and the piece.
 fn payload(blocks: &[(usize, usize, &str)]) -> Payload {
-    let placed = |(text, calls, block): &(usize, usize, &str)| Placed {
+    let placed = |(text, calls, block): &(usize, usize, &str)| PositionedBlock {
         text: *text,
         calls: *calls,
         block: Opaque::parse((*block).into()).unwrap(),

@@ -3,8 +3,8 @@
 use bobbin::definitions::message::{ToolCall, ToolStatus};
 use bobbin::host::http::Request;
 use bobbin::models::{
-    Answer, ChatMessage, ChatRequest, Decoder, Delta, FinishReason, JsonMode, Part, ProviderCode, Reasoning,
-    Reply, ToolChoice, ToolDefinition, openai, responses,
+    ChatMessage, ChatRequest, Decoder, Delta, FinishReason, JsonMode, Part, ProviderCode, Reasoning, Reply,
+    ResponseMode, ToolChoice, ToolDefinition, openai, responses,
 };
 use serde_json::{Value, json};
 
@@ -174,7 +174,7 @@ fn chat(messages: Vec<ChatMessage>) -> ChatRequest {
 }
 
 fn text(chat: &ChatRequest) -> String {
-    let Request { body, .. } = responses::request(chat, "", None, Answer::Stream);
+    let Request { body, .. } = responses::request(chat, "", None, ResponseMode::Stream);
     String::from_utf8(body.unwrap().to_vec()).unwrap()
 }
 
@@ -213,11 +213,11 @@ fn address_and_key() {
         ("https://h/openai/v1/responses?api-version=v1", "https://h/openai/v1/responses?api-version=v1"),
         ("https://h/v1/chat/completions", "https://h/v1/responses"),
     ] {
-        assert_eq!(responses::request(&chat(vec![user("Hi")]), base, None, Answer::Stream).url, url);
+        assert_eq!(responses::request(&chat(vec![user("Hi")]), base, None, ResponseMode::Stream).url, url);
     }
-    let sent = responses::request(&chat(vec![user("Hi")]), "", Some(" sk-1\n"), Answer::Whole);
+    let sent = responses::request(&chat(vec![user("Hi")]), "", Some(" sk-1\n"), ResponseMode::Whole);
     assert!(sent.headers.contains(&("authorization".into(), "Bearer sk-1".into())));
-    let none = responses::request(&chat(vec![user("Hi")]), "", Some(" "), Answer::Whole);
+    let none = responses::request(&chat(vec![user("Hi")]), "", Some(" "), ResponseMode::Whole);
     assert!(none.headers.iter().all(|(name, _)| name != "authorization"));
 }
 
@@ -278,7 +278,7 @@ fn what_one_api_wants_back_is_not_sent_to_the_other() {
     );
     let history =
         chat(vec![user("Look."), reply("Found.", vec![], &[(0, 0, SECOND), (0, 0, detail)]), user("And?")]);
-    let chat = openai::request(&history, "https://h/v1", None, Answer::Stream).body.unwrap();
+    let chat = openai::request(&history, "https://h/v1", None, ResponseMode::Stream).body.unwrap();
     let chat: Value = serde_json::from_slice(&chat).unwrap();
     assert_eq!(
         chat["messages"][1]["reasoning_details"],
@@ -296,13 +296,13 @@ fn a_request_that_another_provider_was_sent_first_is_written_anew() {
         let history =
             chat(vec![ChatMessage::System("s".into()), user("Hi"), reply("Well.", vec![], &[]), user("So?")]);
         match first {
-            0 => drop(bobbin::models::anthropic::request(&history, "", None, Answer::Stream)),
-            _ => drop(openai::request(&history, "https://h/v1", None, Answer::Stream)),
+            0 => drop(bobbin::models::anthropic::request(&history, "", None, ResponseMode::Stream)),
+            _ => drop(openai::request(&history, "https://h/v1", None, ResponseMode::Stream)),
         }
         assert_eq!(text(&history), alone);
     }
     drop(text(&history));
-    let claude = bobbin::models::anthropic::request(&history, "", None, Answer::Stream).body.unwrap();
+    let claude = bobbin::models::anthropic::request(&history, "", None, ResponseMode::Stream).body.unwrap();
     assert!(String::from_utf8_lossy(&claude).contains(r#"[{"type":"text","text":"Hi"}]"#), "{claude:?}");
 }
 

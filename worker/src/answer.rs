@@ -6,7 +6,7 @@ use serde_json::Value;
 use wasm_bindgen::prelude::*;
 
 use crate::bindings::{Socket, log, random};
-use crate::remote::Answer;
+use crate::remote::ObjectResponse;
 
 #[wasm_bindgen(module = "/platform.js")]
 extern "C" {
@@ -28,7 +28,7 @@ extern "C" {
 }
 
 /// An object's response. `origin` may read it.
-pub(crate) fn of_answer(answer: &Answer, origin: Option<&str>) -> Result<Response, JsValue> {
+pub(crate) fn of_answer(answer: &ObjectResponse, origin: Option<&str>) -> Result<Response, JsValue> {
     let extra = answer.retry_after.map(|seconds| format!("retry-after: {seconds}"));
     make(answer.status, &answer.body, origin, extra.as_deref())
 }

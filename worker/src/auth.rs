@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use bobbin::access::links::{EXPIRES, FileLink, LIFE, Links, SIGNATURE};
 use bobbin::access::oauth::OAuth;
-use bobbin::access::{Access, Body, Caller, Credential, DevRequest, Minted, Scope, Via, dev_guard};
+use bobbin::access::{Access, Body, Caller, Credential, DevRequest, NewToken, Scope, Via, dev_guard};
 use bobbin::limits::{SECOND_US, TOKEN_TTL_S};
 use bobbin::request::surfaces::Surfaces;
 use bobbin::request::{
@@ -204,7 +204,7 @@ pub(crate) fn expires_ms(caller: &Caller) -> Option<f64> {
 }
 
 /// `POST /tokens` with `{"scope": "thread:…", "ttl": seconds}`; `ttl` is [`TOKEN_TTL_S`] unless given.
-pub(crate) async fn mint(config: &Config, env: &Env, caller: &Caller, body: &str) -> Result<Minted> {
+pub(crate) async fn mint(config: &Config, env: &Env, caller: &Caller, body: &str) -> Result<NewToken> {
     let mut wanted = fields::Body::parse(body)?.known(&["scope", "ttl"])?;
     let scope = wanted.take("scope").ok_or_else(|| Error::missing("scope"))?;
     let scope: Scope = scope.as_str().and_then(|scope| scope.parse().ok()).ok_or_else(|| {

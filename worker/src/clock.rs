@@ -22,7 +22,7 @@ pub(crate) const MS_US: i64 = 1_000;
 /// The timers of one object, on one timer of the platform.
 pub(crate) struct Clock {
     sleepers: RefCell<Vec<Sleeper>>,
-    timer: RefCell<Option<Armed>>,
+    timer: RefCell<Option<ArmedTimer>>,
     next_id: Cell<u64>,
     /// Number of units of work in progress.
     works: Cell<usize>,
@@ -35,7 +35,7 @@ struct Sleeper {
     waker: Waker,
 }
 
-struct Armed {
+struct ArmedTimer {
     due_us: i64,
     /// Cleared when it is dropped.
     _timer: Timer,
@@ -91,7 +91,7 @@ impl Clock {
         // Rounded up, because a timer that fires early would have to be set again.
         let ms = ((due_us - now) as f64 / MS_US as f64).ceil();
         match Timer::after(&self.rings, ms) {
-            Ok(timer) => drop(self.timer.replace(Some(Armed { due_us, _timer: timer }))),
+            Ok(timer) => drop(self.timer.replace(Some(ArmedTimer { due_us, _timer: timer }))),
             // Waking the sleeper would end its wait early. The platform refuses timers only to objects that
             // are shutting down.
             Err(error) => bindings::log(&format!("timer: {}", thrown(&error))),

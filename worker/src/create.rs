@@ -9,7 +9,7 @@ use bobbin::{Code, Error, Result};
 use serde_json::{Map, Value};
 
 use crate::bindings::{Env, random};
-use crate::remote::Answer;
+use crate::remote::ObjectResponse;
 use crate::router::{call_directory, call_thread};
 
 /// Creates a thread, or finds the one that the same request created before, or the one with the key in the
@@ -19,7 +19,7 @@ pub(crate) async fn create(
     caller: Caller,
     idempotency_key: Option<String>,
     body: String,
-) -> Result<Answer> {
+) -> Result<ObjectResponse> {
     let New { owner, id, body } = New::of(&caller, body)?;
     caller.may(&Action::CreateThread { user_id: owner.as_deref() }, None)?;
     let id = id.unwrap_or_else(|| thread_id::from_random(random()));
@@ -34,13 +34,13 @@ pub(crate) async fn create(
 }
 
 /// Creates or finds the thread of this id, which only this caller can have derived.
-pub(crate) async fn create_as(env: &Env, caller: Caller, id: String, body: String) -> Result<Answer> {
+pub(crate) async fn create_as(env: &Env, caller: Caller, id: String, body: String) -> Result<ObjectResponse> {
     let New { owner, body, .. } = New::of(&caller, body)?;
     caller.may(&Action::CreateThread { user_id: owner.as_deref() }, None)?;
     make(env, caller, id, body).await
 }
 
-async fn make(env: &Env, caller: Caller, id: String, body: String) -> Result<Answer> {
+async fn make(env: &Env, caller: Caller, id: String, body: String) -> Result<ObjectResponse> {
     let request = ThreadRequest {
         thread_id: id.clone(),
         life: None,
@@ -98,7 +98,7 @@ async fn claim(
     key: &str,
     body: &str,
     id: String,
-) -> Result<std::result::Result<String, Answer>> {
+) -> Result<std::result::Result<String, ObjectResponse>> {
     let call = DirectoryCall::claim(key, body, id);
     let answer = call_directory(env, &name_of(owner), &call).await?;
     if answer.status != 200 {

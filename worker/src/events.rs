@@ -2,7 +2,7 @@
 //! server-sent events that the Worker bridges from such a socket (docs/streams.md).
 
 use bobbin::access::Caller;
-use bobbin::engine::feed::{ENDED, FeedOf};
+use bobbin::engine::feed::{ENDED, FeedTarget};
 use bobbin::host::Filter;
 use bobbin::limits::{SSE_HEARTBEAT_MS, SSE_LIFE_MS, SSE_PATIENCE_MS};
 use bobbin::request::Query;
@@ -12,7 +12,7 @@ use wasm_bindgen::prelude::*;
 use crate::answer::{self, Response};
 use crate::auth::expires_ms;
 use crate::bindings::{FetchInit, FetchResponse, Head, Namespace, date_now, thrown};
-use crate::remote::{self, Answer};
+use crate::remote::{self, ObjectResponse};
 use crate::sockets::Subscription;
 use crate::upgrade::{HEADER, Listen};
 
@@ -126,7 +126,7 @@ pub(crate) async fn events(
             // This status stops an EventSource from reconnecting.
             return answer::nothing(origin).map_err(|error| Error::internal(thrown(&error)));
         }
-        let encoded = Encoded { extra: Vec::new(), encoder: JsValue::UNDEFINED };
+        let encoded = FeedEncoding { extra: Vec::new(), encoder: JsValue::UNDEFINED };
         return feed(threads, ctx, wanted, of, last, encoded).await;
     }
     let life = expires_ms(&wanted.caller)
@@ -141,19 +141,19 @@ pub(crate) async fn events(
 }
 
 /// The run in a query.
-fn feed_of(query: &Query) -> Result<Option<FeedOf>> {
+fn feed_of(query: &Query) -> Result<Option<FeedTarget>> {
     match (query.get("run"), query.get("after")) {
         (Some(_), Some(_)) => {
             Err(Error::field("after", "`run` and `after` both say which run.").hint("Send one of the two."))
         }
-        (Some(run), None) => Ok(Some(FeedOf::Run(run.to_owned()))),
-        (None, Some(message)) => Ok(Some(FeedOf::Message(message.to_owned()))),
+        (Some(run), None) => Ok(Some(FeedTarget::Run(run.to_owned()))),
+        (None, Some(message)) => Ok(Some(FeedTarget::Message(message.to_owned()))),
         (None, None) => Ok(None),
     }
 }
 
 /// The encoding of a feed.
-pub(crate) struct Encoded {
+pub(crate) struct FeedEncoding {
     /// More headers.
     pub(crate) extra: Vec<(String, String)>,
     /// The encoder of its frames; undefined for none.
@@ -165,9 +165,9 @@ pub(crate) async fn feed(
     threads: &Namespace,
     ctx: &JsValue,
     wanted: EventsRequest<'_>,
-    of: FeedOf,
+    of: FeedTarget,
     last_event_id: Option<String>,
-    encoded: Encoded,
+    encoded: FeedEncoding,
 ) -> Result<Response> {
     let EventsRequest { thread, caller, query, origin } = wanted;
     let until_ms = expires_ms(&caller);
@@ -202,7 +202,7 @@ pub(crate) async fn feed(
 
 /// The form of a response that an encoder makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum ResponseForm {
     /// A stream, unless it fails before the first output.
     Streamed,
     /// As one JSON value at the end.
@@ -213,14 +213,14 @@ pub(crate) enum How {
     Within(i64),
 }
 
-impl How {
+impl ResponseForm {
     /// The bridge's name of the form, and its maximum time in milliseconds.
     const fn told(self) -> (&'static str, f64) {
         match self {
-            How::Streamed => ("streamed", -1.0),
-            How::Whole => ("whole", -1.0),
-            How::Now => ("now", -1.0),
-            How::Within(ms) => ("whole", ms as f64),
+            ResponseForm::Streamed => ("streamed", -1.0),
+            ResponseForm::Whole => ("whole", -1.0),
+            ResponseForm::Now => ("now", -1.0),
+            ResponseForm::Within(ms) => ("whole", ms as f64),
         }
     }
 }
@@ -230,10 +230,10 @@ pub(crate) async fn answered(
     threads: &Namespace,
     ctx: &JsValue,
     wanted: EventsRequest<'_>,
-    of: FeedOf,
-    how: How,
-    encoded: Encoded,
-) -> Result<std::result::Result<Response, Answer>> {
+    of: FeedTarget,
+    how: ResponseForm,
+    encoded: FeedEncoding,
+) -> Result<std::result::Result<Response, ObjectResponse>> {
     let EventsRequest { thread, caller, query, origin } = wanted;
     let until_ms = expires_ms(&caller);
     // An encoder ends a response at the same pause when it is read again later.
@@ -245,7 +245,7 @@ pub(crate) async fn answered(
     if !socket.is_object() {
         let status = response.status();
         let body = response.text().await.map_err(|error| remote::lost(&error))?;
-        return Ok(Err(Answer { status: status.max(400), retry_after: None, body }));
+        return Ok(Err(ObjectResponse { status: status.max(400), retry_after: None, body }));
     }
     let extra = serde_json::to_string(&encoded.extra).map_err(Error::internal)?;
     let (how, within_ms) = how.told();
@@ -274,7 +274,7 @@ pub(crate) async fn answered(
 pub(crate) async fn run_alone(
     threads: &Namespace,
     wanted: EventsRequest<'_>,
-    of: FeedOf,
+    of: FeedTarget,
 ) -> Result<Option<String>> {
     let subscription = Subscription { filter: filter_of(wanted.query, true)?, until_ms: None };
     let listen = Listen { caller: wanted.caller, subscription, last_event_id: None, feed: Some(of) };
@@ -332,6 +332,6 @@ async fn refused(response: FetchResponse, origin: Option<&str>) -> Result<Respon
     if status < 400 {
         return Err(Error::new(Code::Overloaded, "The thread opened no stream; try again."));
     }
-    answer::of_answer(&Answer { status, retry_after: None, body }, origin)
+    answer::of_answer(&ObjectResponse { status, retry_after: None, body }, origin)
         .map_err(|error| Error::internal(thrown(&error)))
 }

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use serde_json::Value;
 
 use crate::answer::Response;
-use crate::remote::Answer;
+use crate::remote::ObjectResponse;
 use crate::router::{Incoming, call_directory};
 
 impl Incoming<'_> {
@@ -32,6 +32,6 @@ impl Incoming<'_> {
     }
 }
 
-fn read(answer: &Answer) -> Result<Value> {
+fn read(answer: &ObjectResponse) -> Result<Value> {
     bobbin::json::from_str(&answer.body.as_string().unwrap_or_default()).map_err(Error::internal)
 }

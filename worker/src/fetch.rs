@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use bobbin::host::ai::{AI_BINDING, AiRequest};
-use bobbin::host::http::{FetchError, Reads, Request, Response, is_plain};
+use bobbin::host::http::{FetchError, HeaderSelection, Request, Response, is_plain};
 use bytes::Bytes;
 use futures::stream;
 use wasm_bindgen::prelude::*;
 
-use crate::bindings::{Outgoing, Take, thrown};
+use crate::bindings::{ChunkCallback, Outgoing, thrown};
 
 type Result<T> = std::result::Result<T, FetchError>;
 
@@ -24,15 +24,15 @@ pub(crate) async fn fetch(request: Request) -> Result<Response> {
     }
     let headers = json(&request.headers)?;
     let sent = request.body.as_ref().map(copied);
-    let send = |take: &Take| Outgoing::new(request.method, &request.url, &headers, sent, take);
-    answered(authority(&request.url), request.reads == Reads::All, send).await
+    let send = |take: &ChunkCallback| Outgoing::new(request.method, &request.url, &headers, sent, take);
+    answered(authority(&request.url), request.reads == HeaderSelection::All, send).await
 }
 
 /// Calls a model of Workers AI.
 pub(crate) async fn ask_ai(ai: Option<JsValue>, request: AiRequest) -> Result<Response> {
     let Some(ai) = ai else { return Err(FetchError(format!("the binding {AI_BINDING} is not there"))) };
     let (gateway, input) = (request.gateway.as_deref().unwrap_or_default(), copied(&request.input));
-    let ask = |take: &Take| Outgoing::of_model("POST", &request.model, gateway, input, take, &ai);
+    let ask = |take: &ChunkCallback| Outgoing::of_model("POST", &request.model, gateway, input, take, &ai);
     answered(&request.model, false, ask).await
 }
 
@@ -45,13 +45,13 @@ fn copied(body: &Bytes) -> js_sys::Uint8Array {
 async fn answered(
     whom: &str,
     all: bool,
-    send: impl FnOnce(&Take) -> std::result::Result<Outgoing, JsValue>,
+    send: impl FnOnce(&ChunkCallback) -> std::result::Result<Outgoing, JsValue>,
 ) -> Result<Response> {
     let failed = |error: JsValue| FetchError(format!("{whom}: {}", thrown(&error)));
     let inbox = Rc::<Inbox>::default();
     let take = {
         let inbox = inbox.clone();
-        Take::wrap_assert_unwind_safe(Box::new(move |chunk, error| inbox.put(chunk, error)))
+        ChunkCallback::wrap_assert_unwind_safe(Box::new(move |chunk, error| inbox.put(chunk, error)))
     };
     let outgoing = send(&take).map_err(failed)?;
     let body = FetchBody { outgoing, _take: take, inbox, asked: false, ended: false };
@@ -109,7 +109,7 @@ impl Inbox {
 struct FetchBody {
     outgoing: Outgoing,
     /// Kept as long as the JavaScript side may call it.
-    _take: Take,
+    _take: ChunkCallback,
     inbox: Rc<Inbox>,
     /// Whether a read is in progress. It survives a dropped `next`, and the following `next` gets its result.
     asked: bool,

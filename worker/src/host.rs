@@ -18,7 +18,7 @@ use crate::bucket::FilesBucket;
 use crate::clock::{Clock, MS_US, now_us};
 use crate::fetch::{ask_ai, fetch};
 use crate::lifecycle::{promise, told};
-use crate::remote::{self, Answer};
+use crate::remote::{self, ObjectResponse};
 use crate::sandbox;
 use crate::sockets::Sockets;
 use crate::sql::{Counters, ObjectSql};
@@ -121,7 +121,8 @@ impl Object for ObjectHost {
         Box::pin(async move {
             let stub = objects.and_then(|objects| objects.get_by_name(&name));
             let stub = stub.map_err(|error| Error::internal(thrown(&error)))?;
-            let Answer { status, retry_after, body } = remote::call(&stub, &JsValue::from_str(&call)).await?;
+            let ObjectResponse { status, retry_after, body } =
+                remote::call(&stub, &JsValue::from_str(&call)).await?;
             let body = body.as_string().unwrap_or_else(|| "null".into());
             let retry_after = retry_after.map(|s| format!(",\"retry_after\":{s}")).unwrap_or_default();
             Ok(format!("{{\"status\":{status}{retry_after},\"body\":{body}}}"))

@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use bobbin::definitions::Catalog;
 use bobbin::directory::Directory;
-use bobbin::engine::Place;
-use bobbin::engine::feed::{FeedStart, Then};
+use bobbin::engine::ThreadSlot;
+use bobbin::engine::feed::{Continuation, FeedStart};
 use bobbin::memory::SharedMemory;
-use bobbin::request::{Reply, Served, ThreadRequest};
+use bobbin::request::{RawResponse, Reply, ThreadRequest};
 use bobbin::validate::missing_natives;
 use bobbin::{Code, Error, Registered};
 use futures::FutureExt;
@@ -102,7 +102,7 @@ impl<T> Shell<T> {
     }
 
     /// Answers a call with a streamed body, as [`Shell::answer`] does.
-    async fn serve(&self, serve: impl AsyncFnOnce(&T) -> Served) -> Served {
+    async fn serve(&self, serve: impl AsyncFnOnce(&T) -> RawResponse) -> RawResponse {
         match &self.core {
             Err(error) => error.clone().into(),
             Ok(core) => match AssertUnwindSafe(serve(core)).catch_unwind().await {
@@ -141,7 +141,7 @@ impl<T> Shell<T> {
 /// One conversation.
 #[wasm_bindgen]
 pub struct ThreadObject {
-    shell: Rc<Shell<Place>>,
+    shell: Rc<Shell<ThreadSlot>>,
     sockets: Rc<Sockets>,
     readers: Readers,
     ctx: ObjectState,
@@ -159,7 +159,7 @@ impl ThreadObject {
         let sockets = Rc::new(Sockets::new(ctx.clone()));
         let shell = Shell::new(&ctx, &env, &sockets, catalog, |host, catalog| {
             let natives = Rc::new(Registered);
-            Place::new(host.clone(), natives, host, catalog)
+            ThreadSlot::new(host.clone(), natives, host, catalog)
         })?;
         Ok(ThreadObject { shell: Rc::new(shell), sockets, readers: Readers::new(), ctx })
     }
@@ -169,7 +169,7 @@ impl ThreadObject {
     pub fn call(&self, text: String) -> Promise {
         let shell = self.shell.clone();
         promise(async move {
-            let handle = async |place: &Place| match ThreadRequest::parse(&text) {
+            let handle = async |place: &ThreadSlot| match ThreadRequest::parse(&text) {
                 Ok(request) => place.thread().handle(request).await,
                 Err(error) => error.into(),
             };
@@ -249,7 +249,7 @@ impl ThreadObject {
         let (caller, filter, last) =
             (&listen.caller, &listen.subscription.filter, listen.last_event_id.as_deref());
         let (first, subscription, then, run) = match &listen.feed {
-            None => (thread.listen(caller, filter, last)?, listen.subscription, Then::Live, None),
+            None => (thread.listen(caller, filter, last)?, listen.subscription, Continuation::Live, None),
             Some(of) => {
                 let FeedStart { frames, filter, then, run } = thread.follow(caller, filter, of, last)?;
                 (frames, Subscription { filter, ..listen.subscription }, then, run)

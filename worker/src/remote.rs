@@ -12,7 +12,7 @@ use crate::bindings::{self, IncomingRequest, Namespace, Stub, log, thrown};
 const FULL_RETRY_S: u32 = 30;
 
 /// An object's response.
-pub(crate) struct Answer {
+pub(crate) struct ObjectResponse {
     /// HTTP status.
     pub(crate) status: u16,
     /// Seconds.
@@ -25,13 +25,13 @@ pub(crate) struct Answer {
 ///
 /// # Errors
 /// `overloaded` if the platform could not finish the call: the object was restarted or moved, or is overloaded. The call may or may not have taken effect.
-pub(crate) async fn call(stub: &Stub, text: &JsValue) -> Result<Answer> {
+pub(crate) async fn call(stub: &Stub, text: &JsValue) -> Result<ObjectResponse> {
     let answer = stub.call(text).await.map_err(|error| lost(&error))?;
     unpack(answer)
 }
 
 /// The body of a request on its way to an object.
-pub(crate) struct Relayed<'a> {
+pub(crate) struct RelayedBody<'a> {
     pub(crate) request: &'a IncomingRequest,
     pub(crate) rule: BodyRule,
     /// Maximum number of bytes.
@@ -44,8 +44,13 @@ pub(crate) struct Relayed<'a> {
 ///
 /// # Errors
 /// As [`call`]; `too_large`; `bad_json` when the client broke off.
-pub(crate) async fn relay(objects: &Namespace, name: &str, head: &str, body: Relayed<'_>) -> Result<Answer> {
-    let Relayed { request, rule, limit, known } = body;
+pub(crate) async fn relay(
+    objects: &Namespace,
+    name: &str,
+    head: &str,
+    body: RelayedBody<'_>,
+) -> Result<ObjectResponse> {
+    let RelayedBody { request, rule, limit, known } = body;
     let answer =
         bindings::relay(objects, name, head, request, limit, known).await.map_err(|error| lost(&error))?;
     if answer.is_undefined() {
@@ -84,10 +89,10 @@ pub(crate) fn given_up(why: &str) -> Option<Error> {
     }
 }
 
-fn unpack(answer: JsValue) -> Result<Answer> {
+fn unpack(answer: JsValue) -> Result<ObjectResponse> {
     let answer: js_sys::Array = answer.dyn_into().map_err(|_| unreadable())?;
     let number = |at| answer.get(at).as_f64();
-    Ok(Answer {
+    Ok(ObjectResponse {
         status: number(0).ok_or_else(unreadable)? as u16,
         retry_after: number(1).map(|seconds| seconds as u32),
         body: answer.get(2),

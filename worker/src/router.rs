@@ -13,7 +13,7 @@ use bobbin::request::every_owner::{EVERY_OWNER, EveryOwner, Listing};
 use bobbin::request::memory::object_name;
 use bobbin::request::target::below_thread;
 use bobbin::request::{
-    BodyRule, EnvOf, FINGERPRINT, Follow, Matched, MemoryAsk, MemoryCall, MemoryRoute, OpenRoute, Query,
+    BodyRule, EnvLevel, FINGERPRINT, Follow, Matched, MemoryAsk, MemoryCall, MemoryRoute, OpenRoute, Query,
     Route, StreamRoute, Target, ThreadRequest, ThreadRoute, agents, cors, endpoints, fields, route::no_route,
     thread_id,
 };
@@ -28,7 +28,7 @@ use crate::events::{self, EventsRequest};
 use crate::objects::{COUNTERS, catalog};
 use crate::protocols::mcp_server;
 use crate::protocols::openai;
-use crate::remote::{self, Answer, Relayed};
+use crate::remote::{self, ObjectResponse, RelayedBody};
 use crate::{streamed, upgrade};
 
 #[wasm_bindgen(module = "/platform.js")]
@@ -134,7 +134,7 @@ impl Incoming<'_> {
         }
         let caller = match route {
             Route::Mcp => {
-                self.must_be_own()?;
+                self.check_origin()?;
                 auth::authenticate_mcp(self.config, &self.head, &self.resource()).await?
             }
             _ => auth::authenticate(self.config, &self.head, &self.target.query, &route)?,
@@ -225,7 +225,7 @@ impl Incoming<'_> {
         }
     }
 
-    async fn values(&self, caller: &Caller, of: EnvOf, ask: EnvAsk) -> Result<Response> {
+    async fn values(&self, caller: &Caller, of: EnvLevel, ask: EnvAsk) -> Result<Response> {
         let directory = self.directory_of(caller, of)?;
         let call = DirectoryCall::Env { directory: directory.clone(), ask };
         self.answer(&call_directory(&self.env, &directory, &call).await?)
@@ -289,11 +289,11 @@ impl Incoming<'_> {
     }
 
     /// The directory whose values the caller may read and set.
-    fn directory_of(&self, caller: &Caller, of: EnvOf) -> Result<String> {
+    fn directory_of(&self, caller: &Caller, of: EnvLevel) -> Result<String> {
         let asked = self.target.query.get("user_id").filter(|id| !id.is_empty());
         let owner = match of {
-            EnvOf::Instance => None,
-            EnvOf::Account => {
+            EnvLevel::Instance => None,
+            EnvLevel::Account => {
                 let owner = asked.or(caller.owner());
                 Some(owner.ok_or_else(|| {
                     Error::missing("user_id").hint("Say whose values: /api/envs/account?user_id=…")
@@ -486,24 +486,24 @@ impl Incoming<'_> {
         self.value(&serde_json::to_value(minted).map_err(Error::internal)?)
     }
 
-    async fn counters(&self, id: &str) -> Result<Answer> {
+    async fn counters(&self, id: &str) -> Result<ObjectResponse> {
         let failed = |error: JsValue| Error::internal(thrown(&error));
         let stub = self.env.threads().and_then(|threads| threads.get_by_name(id)).map_err(failed)?;
         remote::call(&stub, &JsValue::from_str(COUNTERS)).await
     }
 
     /// The body by the route's rule, not read yet; `None` if there is none.
-    fn checked(&self, rule: BodyRule) -> Result<Option<Relayed<'_>>> {
+    fn checked(&self, rule: BodyRule) -> Result<Option<RelayedBody<'_>>> {
         let BodyRule::Json { limit, .. } = rule else { return Ok(None) };
         let length = if self.head.has_body { self.head.content_length } else { Some(0) };
         rule.check(self.head.content_type.as_deref(), length)?;
-        let relayed = Relayed { request: &self.request, rule, limit, known: length.is_some() };
+        let relayed = RelayedBody { request: &self.request, rule, limit, known: length.is_some() };
         Ok(self.head.has_body.then_some(relayed))
     }
 
     /// The body's text, for requests that are answered here.
     pub(crate) async fn body(&self, rule: BodyRule) -> Result<String> {
-        let Some(Relayed { request, limit, known, .. }) = self.checked(rule)? else {
+        let Some(RelayedBody { request, limit, known, .. }) = self.checked(rule)? else {
             return Ok(String::new());
         };
         let text = body_text(request, limit, known).await;
@@ -511,7 +511,7 @@ impl Incoming<'_> {
         if text.is_undefined() { Err(rule.too_large()) } else { Ok(text.as_string().unwrap_or_default()) }
     }
 
-    pub(crate) fn answer(&self, answer: &Answer) -> Result<Response> {
+    pub(crate) fn answer(&self, answer: &ObjectResponse) -> Result<Response> {
         answer::of_answer(answer, self.origin.as_deref()).map_err(|error| Error::internal(thrown(&error)))
     }
 
@@ -528,7 +528,12 @@ pub(crate) fn origin_of(url: &str) -> &str {
 }
 
 /// Sends a request with its body to a thread's object.
-pub(crate) async fn call_thread(env: &Env, id: &str, request: &ThreadRequest, body: &str) -> Result<Answer> {
+pub(crate) async fn call_thread(
+    env: &Env,
+    id: &str,
+    request: &ThreadRequest,
+    body: &str,
+) -> Result<ObjectResponse> {
     let failed = |error: JsValue| Error::internal(thrown(&error));
     let stub = env.threads().and_then(|threads| threads.get_by_name(id)).map_err(failed)?;
     let mut head = request.to_json()?;
@@ -538,7 +543,7 @@ pub(crate) async fn call_thread(env: &Env, id: &str, request: &ThreadRequest, bo
 }
 
 /// Sends a call to a directory.
-pub(crate) async fn call_directory(env: &Env, name: &str, call: &DirectoryCall) -> Result<Answer> {
+pub(crate) async fn call_directory(env: &Env, name: &str, call: &DirectoryCall) -> Result<ObjectResponse> {
     let failed = |error: JsValue| Error::internal(thrown(&error));
     let stub = env.directories().and_then(|directories| directories.get_by_name(name)).map_err(failed)?;
     let text = call.to_json()?;

@@ -4,17 +4,19 @@ use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::rc::{Rc, Weak};
 
-use bobbin::sandbox::{Answer, Answered, Back, CodeError, HostCalls, Outcome, Packed, RawLog, Run, Status};
+use bobbin::sandbox::{
+    Callback, CodeError, EncodedValue, FunctionReply, FunctionResult, HostCalls, Outcome, RawLog, Run, Status,
+};
 use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 
-use crate::bindings::{HearCall, HearEnded, HearReport, HearTaken, SandboxRun, log, thrown};
+use crate::bindings::{CallHandler, HearEnded, HearReport, HearTaken, SandboxRun, log, thrown};
 use crate::lifecycle::promise;
 
 /// The isolate's report of a run, without its values.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Said {
+struct RunReport {
     status: Status,
     error: Option<CodeError>,
     logs: Vec<Line>,
@@ -30,12 +32,12 @@ struct Line {
 }
 
 /// A run, with the closures that JavaScript may call.
-struct Open {
+struct RunningSandbox {
     run: SandboxRun,
-    _heard: (HearCall, HearTaken, HearReport, HearEnded),
+    _heard: (CallHandler, HearTaken, HearReport, HearEnded),
 }
 
-impl Drop for Open {
+impl Drop for RunningSandbox {
     fn drop(&mut self) {
         if let Err(error) = self.run.leave() {
             log(&format!("a run could not be left: {}", thrown(&error)));
@@ -59,13 +61,14 @@ pub(crate) async fn run(isolate: Option<JsValue>, wanted: Run, door: Rc<dyn Host
 async fn ask(isolate: &JsValue, wanted: &Run, door: Rc<dyn HostCalls>) -> Result<Outcome, JsValue> {
     let request = serde_json::to_string(wanted).map_err(|error| JsValue::from_str(&error.to_string()))?;
     let open = open(&door)?;
-    let Packed { text, bytes } = &wanted.values;
+    let EncodedValue { text, bytes } = &wanted.values;
     let answer = open.run.run(isolate, &request, text, &arrays(bytes)).await?;
     let answer: js_sys::Array = answer.unchecked_into();
-    let said: Said = bobbin::json::from_str(&answer.get(0).as_string().unwrap_or_default())
+    let said: RunReport = bobbin::json::from_str(&answer.get(0).as_string().unwrap_or_default())
         .map_err(|error| JsValue::from_str(&format!("its answer cannot be read: {error}")))?;
     let (texts, bytes) = (js_sys::Array::from(&answer.get(1)), js_sys::Array::from(&answer.get(2)));
-    let packed = |at: u32| Some(Packed { text: texts.get(at).as_string()?, bytes: vectors(&bytes.get(at)) });
+    let packed =
+        |at: u32| Some(EncodedValue { text: texts.get(at).as_string()?, bytes: vectors(&bytes.get(at)) });
     let logs = (1..).zip(said.logs).map(|(at, line)| RawLog {
         level: line.level,
         timestamp: line.timestamp,
@@ -88,15 +91,15 @@ async fn ask(isolate: &JsValue, wanted: &Run, door: Rc<dyn HostCalls>) -> Result
     Ok(outcome)
 }
 
-fn open(door: &Rc<dyn HostCalls>) -> Result<Rc<Open>, JsValue> {
+fn open(door: &Rc<dyn HostCalls>) -> Result<Rc<RunningSandbox>, JsValue> {
     // The sandbox's functions are called through the run, which owns the closures. State that a panic leaves
     // incomplete belongs to this run only.
-    let this: AssertUnwindSafe<Rc<RefCell<Weak<Open>>>> = AssertUnwindSafe(Rc::default());
+    let this: AssertUnwindSafe<Rc<RefCell<Weak<RunningSandbox>>>> = AssertUnwindSafe(Rc::default());
     let door = AssertUnwindSafe(door.clone());
     let call = {
         let (door, this) = (AssertUnwindSafe(door.0.clone()), AssertUnwindSafe(this.0.clone()));
         Closure::new(move |function: f64, text: String, bytes: js_sys::Array, functions: JsValue| {
-            let args = Packed { text, bytes: vectors(&bytes) };
+            let args = EncodedValue { text, bytes: vectors(&bytes) };
             let answer = door.call(function as u64, args, back(this.borrow().clone(), functions));
             promise(async move { Ok(answered(answer.await)) })
         })
@@ -108,7 +111,7 @@ fn open(door: &Rc<dyn HostCalls>) -> Result<Rc<Open>, JsValue> {
     let report = {
         let (door, this) = (AssertUnwindSafe(door.0.clone()), AssertUnwindSafe(this.0.clone()));
         Closure::new(move |text: String, bytes: js_sys::Array, functions: JsValue| {
-            let value = Packed { text, bytes: vectors(&bytes) };
+            let value = EncodedValue { text, bytes: vectors(&bytes) };
             let heard = door.report(value, back(this.borrow().clone(), functions));
             promise(async move {
                 heard.await;
@@ -124,28 +127,32 @@ fn open(door: &Rc<dyn HostCalls>) -> Result<Rc<Open>, JsValue> {
         })
     };
     let run = SandboxRun::new(&call, &taken, &report, &ended)?;
-    let open = Rc::new(Open { run, _heard: (call, taken, report, ended) });
+    let open = Rc::new(RunningSandbox { run, _heard: (call, taken, report, ended) });
     *this.borrow_mut() = Rc::downgrade(&open);
     Ok(open)
 }
 
 /// Calls functions of the sandbox, while the run is open.
-fn back(open: Weak<Open>, functions: JsValue) -> Back {
+fn back(open: Weak<RunningSandbox>, functions: JsValue) -> Callback {
     Rc::new(move |function, args| {
         let (open, functions) = (open.clone(), functions.clone());
         Box::pin(async move {
             let Some(open) = open.upgrade().filter(|_| !functions.is_undefined()) else {
                 return lost("its sandbox has ended");
             };
-            let Packed { text, bytes } = &args;
+            let EncodedValue { text, bytes } = &args;
             let answer = open.run.back(&functions, function as f64, text, &arrays(bytes)).await;
             match answer.map(JsCast::unchecked_into::<js_sys::Array>) {
                 Ok(answer) => {
-                    let packed = Packed {
+                    let packed = EncodedValue {
                         text: answer.get(1).as_string().unwrap_or_default(),
                         bytes: vectors(&answer.get(2)),
                     };
-                    if answer.get(0).is_truthy() { Answer::Value(packed) } else { Answer::Error(packed) }
+                    if answer.get(0).is_truthy() {
+                        FunctionResult::Value(packed)
+                    } else {
+                        FunctionResult::Error(packed)
+                    }
                 }
                 Err(error) => lost(&thrown(&error)),
             }
@@ -153,15 +160,15 @@ fn back(open: Weak<Open>, functions: JsValue) -> Back {
     })
 }
 
-fn lost(why: &str) -> Answer {
-    Answer::Error(Packed::error(&format!("The function cannot be called: {why}.")))
+fn lost(why: &str) -> FunctionResult {
+    FunctionResult::Error(EncodedValue::error(&format!("The function cannot be called: {why}.")))
 }
 
 /// `[ok, text, bytes, held]`.
-fn answered(Answered { answer, held }: Answered) -> JsValue {
+fn answered(FunctionReply { answer, held }: FunctionReply) -> JsValue {
     let (ok, packed) = match answer {
-        Answer::Value(packed) => (true, packed),
-        Answer::Error(packed) => (false, packed),
+        FunctionResult::Value(packed) => (true, packed),
+        FunctionResult::Error(packed) => (false, packed),
     };
     js_sys::Array::of4(&ok.into(), &packed.text.into(), &arrays(&packed.bytes).into(), &held.into()).into()
 }

@@ -61,7 +61,7 @@ fn text_of(outcome: &str) -> (u16, &'static str, &'static str) {
 impl Incoming<'_> {
     /// Forwards the parameters to the thread, and renders its response as a page.
     pub(crate) async fn signed_in(&self) -> Result<Response> {
-        let told = self.came_back().await;
+        let told = self.oauth_callback().await;
         let field = |name: &str| told.get(name).and_then(Value::as_str);
         let (status, title, text) = text_of(field("outcome").unwrap_or("unknown"));
         let server =
@@ -75,7 +75,7 @@ impl Incoming<'_> {
     }
 
     /// `{outcome, server}`.
-    async fn came_back(&self) -> Value {
+    async fn oauth_callback(&self) -> Value {
         let Query(brought) = &self.target.query;
         let once = |name: &str| brought.iter().filter(|(known, _)| known == name).count() < 2;
         let state =

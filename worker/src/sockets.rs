@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use bobbin::engine::feed::Then;
+use bobbin::engine::feed::Continuation;
 use bobbin::host::{Filter, Frame, Listeners};
 use bobbin::limits::{
     SOCKET_LOOK_BYTES, SOCKET_UNANSWERED_BYTES, SOCKETS_LEFT_BYTES, SOCKETS_UNANSWERED_BYTES,
@@ -42,7 +42,7 @@ pub(crate) struct Subscription {
 /// received. So a client whose pings are answered is reading. (Measured: a client that does not read gets one
 /// more response, but not a second one.)
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
-struct Unanswered {
+struct UnreadWindow {
     /// Bytes since the last answered ping, or since the beginning.
     bytes: u32,
     /// Time of that response, milliseconds since 1970.
@@ -55,13 +55,13 @@ struct Attachment {
     #[serde(flatten)]
     subscription: Subscription,
     #[serde(default)]
-    unanswered: Unanswered,
+    unanswered: UnreadWindow,
 }
 
 struct Listener {
     socket: Socket,
     subscription: Subscription,
-    unanswered: Unanswered,
+    unanswered: UnreadWindow,
     /// Number of bytes at which it is checked again.
     look_at: u32,
 }
@@ -109,7 +109,7 @@ impl Listener {
         let answered = ctx.auto_response_time(&self.socket)?;
         let answered_ms = answered.dyn_into::<js_sys::Date>().map_or(0.0, |at| at.get_time());
         if answered_ms > self.unanswered.since_ms {
-            self.unanswered = Unanswered { bytes: 0, since_ms: answered_ms };
+            self.unanswered = UnreadWindow { bytes: 0, since_ms: answered_ms };
         }
         self.look_at = self.unanswered.bytes.saturating_add(SOCKET_LOOK_BYTES);
         self.attach()
@@ -203,7 +203,7 @@ impl Sockets {
         &self,
         subscription: Subscription,
         first: &[Frame],
-        then: &Then,
+        then: &Continuation,
     ) -> Result<Socket, Error> {
         if !subscription.filter.events && self.left() > SOCKETS_LEFT_BYTES {
             return Err(Error::new(
@@ -216,13 +216,22 @@ impl Sockets {
         self.opened(subscription, first, then).map_err(|error| Error::internal(thrown(&error)))
     }
 
-    fn opened(&self, subscription: Subscription, first: &[Frame], then: &Then) -> Result<Socket, JsValue> {
+    fn opened(
+        &self,
+        subscription: Subscription,
+        first: &[Frame],
+        then: &Continuation,
+    ) -> Result<Socket, JsValue> {
         let pair = SocketPair::new()?;
         let socket = pair.server();
         self.ctx.set_web_socket_auto_response(&auto_response("ping", "pong")?)?;
         self.ctx.accept_web_socket(&socket)?;
-        let mut listener =
-            Listener { socket, subscription, unanswered: Unanswered::default(), look_at: SOCKET_LOOK_BYTES };
+        let mut listener = Listener {
+            socket,
+            subscription,
+            unanswered: UnreadWindow::default(),
+            look_at: SOCKET_LOOK_BYTES,
+        };
         for frame in first.iter().filter(|frame| frame.passes(&subscription.filter)) {
             let text = frame.text(&subscription.filter);
             listener.socket.send(&JsValue::from_str(&text))?;
@@ -230,9 +239,9 @@ impl Sockets {
         }
         listener.attach()?;
         match then {
-            Then::Live => {}
-            Then::Over => listener.close(OVER, RUN_IS_OVER),
-            Then::More(id) => listener.close(MORE, id),
+            Continuation::Live => {}
+            Continuation::Over => listener.close(OVER, RUN_IS_OVER),
+            Continuation::More(id) => listener.close(MORE, id),
         }
         self.forget();
         Ok(pair.client())

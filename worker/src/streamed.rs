@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use bobbin::host::http::{self, Body, FetchError};
-use bobbin::request::{Content, Reply, Served};
+use bobbin::request::{Content, RawResponse, Reply};
 use bobbin::{Error, Result};
 use bytes::Bytes;
 use futures::stream::{self, LocalBoxStream};
@@ -18,7 +18,7 @@ use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use crate::answer::{self, Response};
-use crate::bindings::{IncomingRequest, Namespace, ObjectState, Take, log, thrown};
+use crate::bindings::{ChunkCallback, IncomingRequest, Namespace, ObjectState, log, thrown};
 use crate::fetch::head_of;
 use crate::lifecycle::{promise, told};
 use crate::remote::given_up;
@@ -41,18 +41,18 @@ extern "C" {
     ) -> Result<JsValue, JsValue>;
 
     /// A request to another object, in JavaScript.
-    type Asked;
+    type ObjectRequest;
     #[wasm_bindgen(constructor, catch)]
-    fn new(objects: &Namespace, name: &str, header: &str, call: &str) -> Result<Asked, JsValue>;
+    fn new(objects: &Namespace, name: &str, header: &str, call: &str) -> Result<ObjectRequest, JsValue>;
     /// Resolves with the head of the response, in the form of [`head_of`].
     #[wasm_bindgen(method, catch)]
-    async fn head(this: &Asked) -> Result<JsValue, JsValue>;
+    async fn head(this: &ObjectRequest) -> Result<JsValue, JsValue>;
     /// The response. It has a `body`, as a request does.
     #[wasm_bindgen(method, getter)]
-    fn answer(this: &Asked) -> IncomingRequest;
+    fn answer(this: &ObjectRequest) -> IncomingRequest;
     /// Cancels the request, unless its response has arrived.
     #[wasm_bindgen(method, catch)]
-    fn leave(this: &Asked) -> Result<(), JsValue>;
+    fn leave(this: &ObjectRequest) -> Result<(), JsValue>;
 
     #[wasm_bindgen(catch)]
     fn served(status: u16, headers: &str, bytes: Option<Uint8Array>) -> Result<Response, JsValue>;
@@ -76,20 +76,24 @@ extern "C" {
     pub(crate) fn new() -> Readers;
 
     /// The body of a request, in JavaScript.
-    type Incoming;
+    type BodyReader;
     #[wasm_bindgen(constructor, catch)]
-    fn new(request: &IncomingRequest, take: &Take, readers: Option<&Readers>) -> Result<Incoming, JsValue>;
+    fn new(
+        request: &IncomingRequest,
+        take: &ChunkCallback,
+        readers: Option<&Readers>,
+    ) -> Result<BodyReader, JsValue>;
     #[wasm_bindgen(method, catch)]
-    fn next(this: &Incoming) -> Result<(), JsValue>;
+    fn next(this: &BodyReader) -> Result<(), JsValue>;
     #[wasm_bindgen(method, catch)]
-    fn leave(this: &Incoming) -> Result<(), JsValue>;
+    fn leave(this: &BodyReader) -> Result<(), JsValue>;
     #[wasm_bindgen(method, catch)]
-    fn cancel(this: &Incoming) -> Result<(), JsValue>;
+    fn cancel(this: &BodyReader) -> Result<(), JsValue>;
     #[wasm_bindgen(method, catch)]
-    async fn discard(this: &Incoming) -> Result<JsValue, JsValue>;
+    async fn discard(this: &BodyReader) -> Result<JsValue, JsValue>;
     /// The reason for which it was abandoned, if it was.
     #[wasm_bindgen(method, getter)]
-    fn why(this: &Incoming) -> String;
+    fn why(this: &BodyReader) -> String;
 }
 
 /// Sends a request to a thread's object, its body as a stream, and returns the response. `call` is in ASCII;
@@ -112,15 +116,15 @@ pub(crate) fn failed(error: JsValue) -> FetchError {
 /// Sends a request of a streamed route, as JSON and without a body, to a thread's object.
 pub(crate) async fn ask(threads: &Namespace, id: &str, call: &str) -> Result<http::Response, FetchError> {
     let call = ascii(call);
-    let asking = Asking(Asked::new(threads, id, HEADER, &call).map_err(failed)?);
+    let asking = RequestGuard(ObjectRequest::new(threads, id, HEADER, &call).map_err(failed)?);
     let (status, headers) = head_of(&asking.0.head().await.map_err(failed)?)?;
     let body = IncomingBody::of(&asking.0.answer(), None).map_err(failed)?.pieces();
     Ok(http::Response { status, headers, body })
 }
 
-struct Asking(Asked);
+struct RequestGuard(ObjectRequest);
 
-impl Drop for Asking {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         // An error cannot be reported from here.
         let _ = self.0.leave();
@@ -129,12 +133,12 @@ impl Drop for Asking {
 
 /// The body of a request as the core reads it. A clone is the same body.
 #[derive(Clone)]
-pub(crate) struct IncomingBody(Rc<Open>);
+pub(crate) struct IncomingBody(Rc<OpenBody>);
 
-struct Open {
-    incoming: Incoming,
+struct OpenBody {
+    incoming: BodyReader,
     /// Kept as long as the JavaScript side may call it.
-    _take: Take,
+    _take: ChunkCallback,
     inbox: Rc<Inbox>,
 }
 
@@ -150,7 +154,7 @@ impl IncomingBody {
     pub(crate) fn of(request: &IncomingRequest, readers: Option<&Readers>) -> Result<IncomingBody, JsValue> {
         let inbox = Rc::<Inbox>::default();
         let filled = inbox.clone();
-        let take = Take::wrap_assert_unwind_safe(Box::new(move |piece: Option<Vec<u8>>, error| {
+        let take = ChunkCallback::wrap_assert_unwind_safe(Box::new(move |piece: Option<Vec<u8>>, error| {
             let read = match error {
                 Some(error) => Err(FetchError(error)),
                 None => Ok(piece.map(Bytes::from)),
@@ -160,8 +164,8 @@ impl IncomingBody {
                 waker.wake();
             }
         }));
-        let incoming = Incoming::new(request, &take, readers)?;
-        Ok(IncomingBody(Rc::new(Open { incoming, _take: take, inbox })))
+        let incoming = BodyReader::new(request, &take, readers)?;
+        Ok(IncomingBody(Rc::new(OpenBody { incoming, _take: take, inbox })))
     }
 
     /// The body as a stream. Dropping the stream stops fetching.
@@ -215,7 +219,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenBody {
     fn drop(&mut self) {
         // Must come before the closure is dropped, because nothing may call it afterwards. It cannot fail.
         let _ = self.incoming.leave();
@@ -223,8 +227,8 @@ impl Drop for Open {
 }
 
 /// The response in the platform's form.
-pub(crate) fn respond(answer: Served, ctx: &ObjectState) -> Result<Response, JsValue> {
-    let Served { status, headers, content } = answer;
+pub(crate) fn respond(answer: RawResponse, ctx: &ObjectState) -> Result<Response, JsValue> {
+    let RawResponse { status, headers, content } = answer;
     let length = headers.iter().find(|(name, _)| name == "content-length");
     let length = length.and_then(|(_, length)| length.parse::<f64>().ok());
     let headers = serde_json::to_string(&headers).map_err(|error| JsValue::from_str(&error.to_string()))?;
@@ -237,9 +241,9 @@ pub(crate) fn respond(answer: Served, ctx: &ObjectState) -> Result<Response, JsV
 
 /// The body of a response, piece by piece.
 #[wasm_bindgen]
-pub struct Flow(Rc<RefCell<Option<Pouring>>>);
+pub struct Flow(Rc<RefCell<Option<BodyStream>>>);
 
-struct Pouring {
+struct BodyStream {
     stream: LocalBoxStream<'static, Result<Bytes>>,
     /// Data that did not fit into the last piece.
     left: Bytes,
@@ -251,7 +255,7 @@ impl std::panic::UnwindSafe for Flow {}
 impl Flow {
     /// A body of these pieces.
     pub(crate) fn of(stream: LocalBoxStream<'static, Result<Bytes>>) -> Flow {
-        Flow(Rc::new(RefCell::new(Some(Pouring { stream, left: Bytes::new() }))))
+        Flow(Rc::new(RefCell::new(Some(BodyStream { stream, left: Bytes::new() }))))
     }
 }
 
@@ -289,7 +293,7 @@ fn broken(why: &str) -> JsValue {
 
 /// Whether this is an internal error, whose details are not for clients. An endpoint's own 500 has a text for
 /// clients.
-pub(crate) fn is_internal(served: &Served) -> bool {
+pub(crate) fn is_internal(served: &RawResponse) -> bool {
     match &served.content {
         Content::Bytes(body) => served.status == 500 && body.starts_with(br#"{"error":{"code":"internal""#),
         Content::Empty | Content::Stream(_) => false,
@@ -297,7 +301,7 @@ pub(crate) fn is_internal(served: &Served) -> bool {
 }
 
 /// An internal error without details, unless `dev` is set.
-pub(crate) fn without_details(served: Served, dev: bool) -> Served {
+pub(crate) fn without_details(served: RawResponse, dev: bool) -> RawResponse {
     let text = match &served.content {
         Content::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Content::Empty | Content::Stream(_) => String::new(),

@@ -1,7 +1,7 @@
 //! The Worker's request to a thread's object for a socket.
 
 use bobbin::access::Caller;
-use bobbin::engine::feed::FeedOf;
+use bobbin::engine::feed::FeedTarget;
 use bobbin::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub(crate) struct Listen {
     pub(crate) last_event_id: Option<String>,
     /// A single run to follow.
     #[serde(default)]
-    pub(crate) feed: Option<FeedOf>,
+    pub(crate) feed: Option<FeedTarget>,
 }
 
 impl Listen {

@@ -57,7 +57,7 @@ pub fn text(value: &Value) -> String {
 struct Objects<D>(D);
 
 /// Applies [`Objects`] to nested values: wraps visitors, their access to elements, and seeds.
-struct Each<T>(T);
+struct NestedObjects<T>(T);
 
 /// Reads the fields of a variant, only from an object.
 struct Variant<V>(V);
@@ -75,7 +75,7 @@ macro_rules! each {
     ($($method:ident($($name:ident: $of:ty),*))*) => {$(
         #[inline(always)]
         fn $method<V: Visitor<'de>>(self, $($name: $of,)* visitor: V) -> std::result::Result<V::Value, D::Error> {
-            self.0.$method($($name,)* Each(visitor))
+            self.0.$method($($name,)* NestedObjects(visitor))
         }
     )*};
 }
@@ -109,7 +109,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         _: &'static [&'static str],
         visitor: V,
     ) -> std::result::Result<V::Value, D::Error> {
-        self.0.deserialize_map(Each(visitor))
+        self.0.deserialize_map(NestedObjects(visitor))
     }
 
     #[inline(always)]
@@ -127,7 +127,7 @@ macro_rules! visits {
     )*};
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Each<V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for NestedObjects<V> {
     type Value = V::Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -164,21 +164,21 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Each<V> {
 
     #[inline(always)]
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> std::result::Result<V::Value, A::Error> {
-        self.0.visit_seq(Each(list))
+        self.0.visit_seq(NestedObjects(list))
     }
 
     #[inline(always)]
     fn visit_map<A: MapAccess<'de>>(self, object: A) -> std::result::Result<V::Value, A::Error> {
-        self.0.visit_map(Each(object))
+        self.0.visit_map(NestedObjects(object))
     }
 
     #[inline(always)]
     fn visit_enum<A: EnumAccess<'de>>(self, of: A) -> std::result::Result<V::Value, A::Error> {
-        self.0.visit_enum(Each(of))
+        self.0.visit_enum(NestedObjects(of))
     }
 }
 
-impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Each<S> {
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for NestedObjects<S> {
     type Value = S::Value;
 
     #[inline(always)]
@@ -187,7 +187,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Each<S> {
     }
 }
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Each<A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for NestedObjects<A> {
     type Error = A::Error;
 
     #[inline(always)]
@@ -195,7 +195,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Each<A> {
         &mut self,
         seed: S,
     ) -> std::result::Result<Option<S::Value>, A::Error> {
-        self.0.next_element_seed(Each(seed))
+        self.0.next_element_seed(NestedObjects(seed))
     }
 
     #[inline(always)]
@@ -204,7 +204,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Each<A> {
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Each<A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for NestedObjects<A> {
     type Error = A::Error;
 
     #[inline(always)]
@@ -220,7 +220,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Each<A> {
         &mut self,
         seed: S,
     ) -> std::result::Result<S::Value, A::Error> {
-        self.0.next_value_seed(Each(seed))
+        self.0.next_value_seed(NestedObjects(seed))
     }
 
     #[inline(always)]
@@ -229,21 +229,21 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Each<A> {
     }
 }
 
-impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for Each<A> {
+impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for NestedObjects<A> {
     type Error = A::Error;
-    type Variant = Each<A::Variant>;
+    type Variant = NestedObjects<A::Variant>;
 
     #[inline(always)]
     fn variant_seed<S: DeserializeSeed<'de>>(
         self,
         seed: S,
-    ) -> std::result::Result<(S::Value, Each<A::Variant>), A::Error> {
+    ) -> std::result::Result<(S::Value, NestedObjects<A::Variant>), A::Error> {
         let (name, of) = self.0.variant_seed(seed)?;
-        Ok((name, Each(of)))
+        Ok((name, NestedObjects(of)))
     }
 }
 
-impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Each<A> {
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for NestedObjects<A> {
     type Error = A::Error;
 
     #[inline(always)]
@@ -256,7 +256,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Each<A> {
         self,
         seed: S,
     ) -> std::result::Result<S::Value, A::Error> {
-        self.0.newtype_variant_seed(Each(seed))
+        self.0.newtype_variant_seed(NestedObjects(seed))
     }
 
     #[inline(always)]
@@ -265,7 +265,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Each<A> {
         length: usize,
         visitor: V,
     ) -> std::result::Result<V::Value, A::Error> {
-        self.0.tuple_variant(length, Each(visitor))
+        self.0.tuple_variant(length, NestedObjects(visitor))
     }
 
     #[inline(always)]
@@ -283,7 +283,7 @@ impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for Variant<V> {
 
     #[inline(always)]
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> std::result::Result<V::Value, D::Error> {
-        reader.deserialize_map(Each(self.0))
+        reader.deserialize_map(NestedObjects(self.0))
     }
 }
 

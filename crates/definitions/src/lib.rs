@@ -3,7 +3,7 @@
 //!
 //! * [`json`]: JSON to and from types. [`literal`]: the macro for JSON literals. [`error`]: the error codes of
 //!   the API, with their statuses. [`limits`]: the constants of the runtime.
-//! * [`text`]: cutting and decoding of texts. [`sorted`]: maps and sets as sorted lists. [`letters`]: common
+//! * [`text`]: cutting and decoding of texts. [`sorted`]: maps and sets as sorted lists. [`bigrams`]: common
 //!   pairs of letters. [`tokens`]: estimates of token counts. [`dates`]: dates in queries and responses.
 //!   [`page`]: pages bounded by rows and bytes. [`signing`]: signatures of outgoing calls.
 //! * [`definitions`]: the definitions, the catalog, and the records that a thread keeps. Plain data.
@@ -11,11 +11,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bigrams;
 pub mod dates;
 pub mod definitions;
 pub mod error;
 pub mod json;
-pub mod letters;
 pub mod limits;
 pub mod literal;
 pub mod names;

@@ -5,7 +5,7 @@
 //! The rates were fitted to counts of two vocabularies over `tests/fixtures/tokens.jsonl`. They follow
 //! `o200k_base` where the two differ: the older one needs up to three times as many tokens for some scripts.
 
-use crate::letters::are_usual;
+use crate::bigrams::is_common;
 
 /// The class of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -188,7 +188,7 @@ impl Counter {
             && let (Ok(first), Ok(second)) = (u8::try_from(before), u8::try_from(c))
             && first.is_ascii()
             && second.is_ascii()
-            && !are_usual(first, second)
+            && !is_common(first, second)
         {
             self.hundredths += RARE;
         }

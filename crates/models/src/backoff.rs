@@ -1,13 +1,18 @@
 //! Pauses between attempts: the retry policy's, and those that a provider requests.
 
-use bobbin_definitions::definitions::retry::{Jitter, Resolved, RetryMode};
+use bobbin_definitions::definitions::retry::{EffectivePolicy, Jitter, RetryMode};
 use bobbin_definitions::limits::{BACKOFF_MAX_MS, RETRY_AFTER_MAX_US, SECOND_US};
 
 /// Microseconds to wait after attempt number `attempt` (from 1) has failed. The policy's pause doubles
 /// with each attempt; with full jitter it is random between 0 and that value. A longer `retry_after_ms`
 /// replaces it. The result is at most [`RETRY_AFTER_MAX_US`] (spec §3.3, §35.22), or a day where the
 /// policy parks.
-pub fn backoff_us(policy: &Resolved, attempt: u32, random: [u8; 16], retry_after_ms: Option<u64>) -> i64 {
+pub fn backoff_us(
+    policy: &EffectivePolicy,
+    attempt: u32,
+    random: [u8; 16],
+    retry_after_ms: Option<u64>,
+) -> i64 {
     let ceiling = 2_i64
         .checked_pow(attempt.saturating_sub(1))
         .and_then(|factor| policy.backoff_us.checked_mul(factor))
@@ -85,13 +90,16 @@ fn date_s(day: &str, month: usize, year: i64, time: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bobbin_definitions::definitions::retry::{Places, RetryKind};
+    use bobbin_definitions::definitions::retry::{PolicySources, RetryKind};
 
     const LOW: [u8; 16] = [0; 16];
 
-    fn of(policy: serde_json::Value) -> Resolved {
+    fn of(policy: serde_json::Value) -> EffectivePolicy {
         let definition = bobbin_definitions::json::from_value(policy).unwrap();
-        Resolved::of(RetryKind::Model, Places { definition: Some(&definition), ..Places::default() })
+        EffectivePolicy::of(
+            RetryKind::Model,
+            PolicySources { definition: Some(&definition), ..PolicySources::default() },
+        )
     }
 
     fn usual(attempt: u32, random: [u8; 16], retry_after_ms: Option<u64>) -> i64 {

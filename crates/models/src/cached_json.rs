@@ -17,12 +17,12 @@ struct Inner<T> {
     value: T,
     /// The JSON in the format of the first provider that received it. For any other provider (a
     /// fallback) it is serialized each time.
-    written: OnceCell<Written>,
+    written: OnceCell<CachedText>,
     /// Estimated number of tokens.
     tokens: OnceCell<usize>,
 }
 
-enum Written {
+enum CachedText {
     /// Chat completions.
     Openai(Option<Box<RawValue>>),
     /// Entries of a list, without the brackets around them.
@@ -56,18 +56,18 @@ impl<T> CachedJson<T> {
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         let form = form(&self.0.value);
-        match self.0.written.get_or_init(|| Written::Openai(to_raw_value(&form).ok())) {
-            Written::Openai(Some(written)) => written.serialize(serializer),
+        match self.0.written.get_or_init(|| CachedText::Openai(to_raw_value(&form).ok())) {
+            CachedText::Openai(Some(written)) => written.serialize(serializer),
             // The serializer then reports the error.
-            Written::Openai(None) | Written::Blocks(..) => form.serialize(serializer),
+            CachedText::Openai(None) | CachedText::Blocks(..) => form.serialize(serializer),
         }
     }
 
     /// Like `write`, for the formats whose lists are assembled from texts.
     pub fn blocks(&self, of: Blocks, form: impl Fn(&T) -> String) -> Cow<'_, str> {
-        match self.0.written.get_or_init(|| Written::Blocks(of, form(&self.0.value))) {
-            Written::Blocks(kept, written) if *kept == of => Cow::Borrowed(written),
-            Written::Openai(_) | Written::Blocks(..) => Cow::Owned(form(&self.0.value)),
+        match self.0.written.get_or_init(|| CachedText::Blocks(of, form(&self.0.value))) {
+            CachedText::Blocks(kept, written) if *kept == of => Cow::Borrowed(written),
+            CachedText::Openai(_) | CachedText::Blocks(..) => Cow::Owned(form(&self.0.value)),
         }
     }
 }

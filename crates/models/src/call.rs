@@ -14,7 +14,7 @@ use futures::stream::LocalBoxStream;
 use crate::ai::AiRequest;
 use crate::failure::BODY_BYTES;
 use crate::http::{FetchError, Request, Response};
-use crate::{Answer, ChatRequest, Delta, ProviderError, Silence};
+use crate::{ChatRequest, Delta, ProviderError, ResponseMode, TimeoutKind};
 use bobbin_definitions::definitions::Provider;
 
 /// Maximum number of buffered parts of a reply before [`ProviderCall::send`] yields to the engine.
@@ -48,7 +48,7 @@ pub struct ProviderCall {
     /// The request.
     pub request: Rc<ChatRequest>,
     /// How the response is to be delivered. A provider whose API has only one way may use that.
-    pub answer: Answer,
+    pub answer: ResponseMode,
     /// The definition's `baseUrl`, with `{{env …}}` resolved and without a trailing slash; `None` for
     /// the provider's default.
     pub base_url: Option<String>,
@@ -63,7 +63,7 @@ pub struct ProviderCall {
     /// The services of the engine.
     pub door: Rc<dyn ProviderCalls>,
     /// The parts of the reply that the engine has not read yet.
-    pub out: Rc<Out>,
+    pub out: Rc<ReplyChannel>,
 }
 
 impl ProviderCall {
@@ -90,14 +90,14 @@ impl ProviderCall {
     ///
     /// # Errors
     /// There was no response, or none in time. A response with any status is not an error.
-    pub async fn fetch(&self, request: Request) -> Result<Incoming, ProviderError> {
+    pub async fn fetch(&self, request: Request) -> Result<StreamedResponse, ProviderError> {
         let url = request.url.clone();
         let sent = self.door.fetch(request);
         self.answered(sent, url).await
     }
 
     /// Requests a model of the platform (Workers AI); otherwise like `fetch`.
-    pub async fn ask_ai(&self, request: AiRequest) -> Result<Incoming, ProviderError> {
+    pub async fn ask_ai(&self, request: AiRequest) -> Result<StreamedResponse, ProviderError> {
         let sent = self.door.ask_ai(request);
         self.answered(sent, "Workers AI".to_owned()).await
     }
@@ -106,7 +106,7 @@ impl ProviderCall {
         &self,
         mut sent: LocalBoxFuture<'static, Result<Response, FetchError>>,
         url: String,
-    ) -> Result<Incoming, ProviderError> {
+    ) -> Result<StreamedResponse, ProviderError> {
         let answered = poll_fn(|cx| match self.out.silent.get() {
             Some(silence) => Poll::Ready(Err(ProviderError::timeout(silence))),
             None => sent
@@ -116,7 +116,7 @@ impl ProviderCall {
         });
         let Response { status, headers, body } = answered.await?;
         let (door, out, key) = (self.door.clone(), self.out.clone(), self.api_key.clone());
-        Ok(Incoming { status, headers, body, url, key, door, out })
+        Ok(StreamedResponse { status, headers, body, url, key, door, out })
     }
 
     /// Microseconds since 1970.
@@ -150,7 +150,7 @@ impl ProviderCall {
 }
 
 /// A response over HTTP whose content is still arriving.
-pub struct Incoming {
+pub struct StreamedResponse {
     /// HTTP status.
     pub status: u16,
     /// Names in lower case. A 2xx response has only those that the request's
@@ -160,10 +160,10 @@ pub struct Incoming {
     url: String,
     key: Option<String>,
     door: Rc<dyn ProviderCalls>,
-    out: Rc<Out>,
+    out: Rc<ReplyChannel>,
 }
 
-impl Incoming {
+impl StreamedResponse {
     /// Whether the status is 2xx.
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.status)
@@ -171,7 +171,7 @@ impl Incoming {
 
     /// The next bytes; `None` at the end.
     pub async fn next(&mut self) -> Option<Result<Bytes, ProviderError>> {
-        let Incoming { body, out, url, key, .. } = self;
+        let StreamedResponse { body, out, url, key, .. } = self;
         let next = poll_fn(|cx| match out.silent.get() {
             Some(silence) => Poll::Ready(Some(Err(ProviderError::timeout(silence)))),
             None => body.poll_next_unpin(cx).map(|next| {
@@ -205,15 +205,15 @@ impl Incoming {
 
 /// The channel of a reply to the engine.
 #[derive(Default)]
-pub struct Out {
+pub struct ReplyChannel {
     deltas: RefCell<Vec<Delta>>,
     /// Whether the model was active since the engine last looked.
     heard: Cell<bool>,
     /// Set when the engine stops waiting.
-    silent: Cell<Option<Silence>>,
+    silent: Cell<Option<TimeoutKind>>,
 }
 
-impl Out {
+impl ReplyChannel {
     /// Takes the buffered parts. The flag is whether the model was active.
     pub fn take(&self) -> (Vec<Delta>, bool) {
         let deltas = std::mem::take(&mut *self.deltas.borrow_mut());
@@ -222,7 +222,7 @@ impl Out {
     }
 
     /// Ends every wait for the network with a time-out.
-    pub fn fall_silent(&self, silence: Silence) {
+    pub fn fall_silent(&self, silence: TimeoutKind) {
         self.silent.set(Some(silence));
     }
 

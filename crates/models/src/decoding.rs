@@ -2,20 +2,20 @@
 //! its end. Each format interprets the events.
 
 use crate::body::Body;
-use crate::halves::Halves;
-use crate::{Delta, ProviderError, halves, sse};
+use crate::surrogates::SurrogateJoiner;
+use crate::{Delta, ProviderError, sse, surrogates};
 
 /// Decodes one response. After a call has failed, the decoder must not be used again.
 #[derive(Debug)]
-pub struct Decoding<F> {
+pub struct ResponseDecoder<F> {
     body: Body,
-    reading: Reading<F>,
+    reading: DecodeState<F>,
 }
 
 #[derive(Debug)]
-struct Reading<F> {
+struct DecodeState<F> {
     format: F,
-    halves: Halves,
+    halves: SurrogateJoiner,
     secret: Option<String>,
     /// Number of events so far, without comments.
     events: u64,
@@ -35,7 +35,7 @@ pub enum End {
 
 /// Why an event gave nothing.
 #[derive(Debug)]
-pub enum Wrong {
+pub enum EventError {
     /// The event does not match the format.
     Unreadable(serde_json::Error),
     /// The event reports an error: as a whole, or in this part.
@@ -44,9 +44,9 @@ pub enum Wrong {
     Failed(ProviderError),
 }
 
-impl From<serde_json::Error> for Wrong {
-    fn from(error: serde_json::Error) -> Wrong {
-        Wrong::Unreadable(error)
+impl From<serde_json::Error> for EventError {
+    fn from(error: serde_json::Error) -> EventError {
+        EventError::Unreadable(error)
     }
 }
 
@@ -56,8 +56,8 @@ pub trait Format: Default {
     /// changes nothing, because it may be repaired and read again.
     ///
     /// # Errors
-    /// See [`Wrong`].
-    fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), Wrong>;
+    /// See [`EventError`].
+    fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), EventError>;
 
     /// Whether an event's data marks the end, and is not JSON.
     fn is_last(&mut self, _data: &[u8], _out: &mut Vec<Delta>) -> bool {
@@ -72,13 +72,14 @@ pub trait Format: Default {
     fn close(&mut self, _whole: Option<usize>, _out: &mut Vec<Delta>) {}
 }
 
-impl<F: Format> Decoding<F> {
+impl<F: Format> ResponseDecoder<F> {
     /// A decoder for one response. `secret` is the API key of the request, so that no error text shows
     /// it.
-    pub fn new(secret: Option<&str>) -> Decoding<F> {
+    pub fn new(secret: Option<&str>) -> ResponseDecoder<F> {
         let secret = secret.map(str::to_owned);
-        let reading = Reading { format: F::default(), halves: Halves::default(), secret, events: 0 };
-        Decoding { body: Body::default(), reading }
+        let reading =
+            DecodeState { format: F::default(), halves: SurrogateJoiner::default(), secret, events: 0 };
+        ResponseDecoder { body: Body::default(), reading }
     }
 
     /// Decodes the next bytes of the body, and appends the deltas to `out`.
@@ -120,7 +121,7 @@ impl<F: Format> Decoding<F> {
     }
 }
 
-impl<F: Format> Reading<F> {
+impl<F: Format> DecodeState<F> {
     fn event(&mut self, event: sse::Event<'_>, out: &mut Vec<Delta>) -> Result<(), ProviderError> {
         self.events += 1;
         match event.data.trim_ascii() {
@@ -137,15 +138,15 @@ impl<F: Format> Reading<F> {
     fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), ProviderError> {
         self.halves.look(json);
         let mut read = self.format.read(json, out);
-        if matches!(read, Err(Wrong::Unreadable(_)))
-            && let Some(mended) = halves::mended(&String::from_utf8_lossy(json), json)
+        if matches!(read, Err(EventError::Unreadable(_)))
+            && let Some(mended) = surrogates::mended(&String::from_utf8_lossy(json), json)
         {
             read = self.format.read(mended.as_bytes(), out);
         }
         read.map_err(|wrong| match wrong {
-            Wrong::Unreadable(error) => ProviderError::malformed(&error),
-            Wrong::Reports(part) => self.reported(part.as_deref().unwrap_or(json)),
-            Wrong::Failed(error) => error,
+            EventError::Unreadable(error) => ProviderError::malformed(&error),
+            EventError::Reports(part) => self.reported(part.as_deref().unwrap_or(json)),
+            EventError::Failed(error) => error,
         })
     }
 

@@ -70,11 +70,11 @@ pub fn script(chat: &ChatRequest, stream: u64) -> Result<Script, ProviderError> 
     let word_us = if chat.model == "demo-slow" { SLOW_WORD_US } else { WORD_US };
     let mut steps = Vec::new();
     let finish = match answer(chat) {
-        Answer::Text(text) => {
+        ScriptedReply::Text(text) => {
             steps.extend(words(&text).map(|word| (word_us, Delta::Text(word.to_owned()))));
             FinishReason::Stop
         }
-        Answer::Calls(calls) => {
+        ScriptedReply::Calls(calls) => {
             // Ids are unique in a thread, as a provider's are.
             let earlier = chat.messages.iter().map(|message| calls_of(message)).sum::<usize>();
             for (index, (name, arguments)) in calls.iter().enumerate() {
@@ -103,7 +103,7 @@ pub fn script(chat: &ChatRequest, stream: u64) -> Result<Script, ProviderError> 
     Ok(Script { steps })
 }
 
-enum Answer<'a> {
+enum ScriptedReply<'a> {
     Text(String),
     /// Names and arguments.
     Calls(Vec<(&'a str, &'a str)>),
@@ -133,7 +133,7 @@ fn pace(steps: &mut [(i64, Delta)], seconds: u64) {
     }
 }
 
-fn answer(chat: &ChatRequest) -> Answer<'_> {
+fn answer(chat: &ChatRequest) -> ScriptedReply<'_> {
     let (said_at, said) = last_said(chat);
     let since = chat.messages.get(said_at.map_or(0, |at| at + 1)..).unwrap_or_default();
     let results: Vec<String> = since
@@ -144,21 +144,21 @@ fn answer(chat: &ChatRequest) -> Answer<'_> {
         })
         .collect();
     if !results.is_empty() {
-        return Answer::Text(results.join("\n"));
+        return ScriptedReply::Text(results.join("\n"));
     }
     let calls: Vec<_> = said.iter().filter_map(text_of).flat_map(str::lines).filter_map(call).collect();
     if !calls.is_empty() && chat.tool_choice != ToolChoice::None {
-        return Answer::Calls(calls);
+        return ScriptedReply::Calls(calls);
     }
     let text = said.iter().map(|part| text_of(part).unwrap_or("[image]")).collect::<Vec<_>>().join("\n");
     if let Some(last) = text.trim().strip_prefix("count ").and_then(|n| n.trim().parse().ok())
         && (1..=COUNT_MAX).contains(&last)
     {
-        return Answer::Text((1..=last).map(|n| n.to_string()).collect::<Vec<_>>().join(" "));
+        return ScriptedReply::Text((1..=last).map(|n| n.to_string()).collect::<Vec<_>>().join(" "));
     }
     let tools = chat.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
     let tools = if tools.is_empty() { tools } else { format!("\n\nTools I may call: {tools}.") };
-    Answer::Text(format!("You said: {}{tools}", shortened(text.trim())))
+    ScriptedReply::Text(format!("You said: {}{tools}", shortened(text.trim())))
 }
 
 /// Parses `call NAME {json}`; the arguments are optional. The text after the brace need not be JSON, so

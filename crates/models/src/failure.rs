@@ -22,7 +22,7 @@ pub const BODY_BYTES: usize = 64 << 10;
 
 /// The time limit that a model exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Silence {
+pub enum TimeoutKind {
     /// No payload within [`FIRST_CHUNK_US`](bobbin_definitions::limits::FIRST_CHUNK_US).
     FirstChunk,
     /// Nothing for [`STALL_US`](bobbin_definitions::limits::STALL_US), or only events without payload for
@@ -96,14 +96,14 @@ impl ProviderError {
     }
 
     /// The model exceeded a time limit.
-    pub fn timeout(silence: Silence) -> ProviderError {
+    pub fn timeout(silence: TimeoutKind) -> ProviderError {
         let message = match silence {
-            Silence::FirstChunk => "the model did not begin to answer in time",
-            Silence::Stall => "the model fell silent in the middle of its answer",
-            Silence::Content => {
+            TimeoutKind::FirstChunk => "the model did not begin to answer in time",
+            TimeoutKind::Stall => "the model fell silent in the middle of its answer",
+            TimeoutKind::Content => {
                 "the model reasoned for too long without beginning its answer or going on with it"
             }
-            Silence::Attempt => "the answer was not complete within the `timeoutMs` of an attempt",
+            TimeoutKind::Attempt => "the answer was not complete within the `timeoutMs` of an attempt",
         };
         ProviderError { code: ProviderCode::Timeout, ..ProviderError::server(message) }
     }
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(named.message, "network: no route to https://u:[redacted]@api.example:8443/");
         assert!(refused.retryable() && !refused.moves_on());
         assert!(ProviderError::broke_off().retryable());
-        for silence in [Silence::FirstChunk, Silence::Stall, Silence::Attempt] {
+        for silence in [TimeoutKind::FirstChunk, TimeoutKind::Stall, TimeoutKind::Attempt] {
             let error = ProviderError::timeout(silence);
             assert!(error.code == ProviderCode::Timeout && !error.retryable() && error.moves_on());
         }

@@ -15,13 +15,13 @@ pub struct Request {
     /// The body, if any.
     pub body: Option<Bytes>,
     /// The headers to read of a successful response.
-    pub reads: Reads,
+    pub reads: HeaderSelection,
 }
 
 /// The headers to read of a response with status 2xx: reading all of them takes longer than the rest of a
 /// short response. Other responses have all their headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reads {
+pub enum HeaderSelection {
     /// `content-type`.
     Type,
     /// All.

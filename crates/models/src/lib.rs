@@ -9,7 +9,7 @@
 //! * Requests. `fit`: requirements of every provider. `cached_json`: parts that later requests send
 //!   again. `writing`: bodies that are written as text. `size`: number of tokens. `reasoning`: how much
 //!   a model reasons. `literal`: texts that arrive in pieces and are sent back.
-//! * Responses. `body`, [`sse`], `decoding`, `lenient`: parsing. `halves`: split characters are joined.
+//! * Responses. `body`, [`sse`], `decoding`, `lenient`: parsing. `surrogates`: split characters are joined.
 //!   `reply`: assembles a [`Reply`]. `response`: the provider's id of it.
 //! * [`failure`]: errors and the reaction to them. `error_body`: the body of a failed response.
 //!   `backoff`: pauses.
@@ -28,7 +28,6 @@ pub mod demo;
 pub mod error_body;
 pub mod failure;
 pub mod fit;
-pub mod halves;
 pub mod http;
 pub mod lenient;
 pub mod literal;
@@ -41,6 +40,7 @@ pub mod response;
 pub mod responses;
 pub mod size;
 pub mod sse;
+pub mod surrogates;
 pub mod usable;
 pub mod workers_ai;
 pub mod writing;
@@ -48,14 +48,14 @@ pub mod writing;
 pub use crate::backoff::backoff_us;
 pub use crate::cached_json::CachedJson;
 pub use crate::call::{Chunks, ProviderCalls};
-pub use crate::call::{Incoming, ProviderCall};
-pub use crate::failure::Silence;
+pub use crate::call::{ProviderCall, StreamedResponse};
+pub use crate::failure::TimeoutKind;
 pub use crate::fit::{CONTINUE, fit};
 pub use crate::provider::{Decoder, Native, providers, register, run, start};
-pub use crate::reasoning::{Payload, Placed, Reasoning};
+pub use crate::reasoning::{Payload, PositionedBlock, Reasoning};
 pub use crate::reply::ReplyBuilder;
 pub use crate::usable::{lacks, usable};
-pub use bobbin_definitions::definitions::model::{Answer, Usage};
+pub use bobbin_definitions::definitions::model::{ResponseMode, Usage};
 pub use bobbin_definitions::definitions::prompt::ToolChoice;
 
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,7 @@ pub enum ChatMessage {
         tool_calls: Vec<ToolCall>,
         /// Data to send back to its provider. Present only when this provider, model and prompt wrote
         /// it.
-        payload: Vec<Placed>,
+        payload: Vec<PositionedBlock>,
     },
     /// The result of one call.
     Tool {

@@ -3,12 +3,12 @@
 
 use serde_json::value::RawValue;
 
-use crate::halves;
+use crate::surrogates;
 use bobbin_definitions::limits::PAYLOAD_BYTES;
 
 /// Decodes a piece for display; halves of characters become stand-ins.
 pub fn shown(piece: &RawValue) -> String {
-    let marked = halves::marked(piece.get());
+    let marked = surrogates::marked(piece.get());
     bobbin_definitions::json::from_str(marked.as_deref().unwrap_or(piece.get())).unwrap_or_default()
 }
 

@@ -20,9 +20,11 @@ use std::borrow::Cow;
 
 use futures::future::LocalBoxFuture;
 
-use crate::call::{Incoming, ProviderCall};
-use crate::registry::{Panicked, Registry, contained};
-use crate::{Answer, ChatRequest, Delta, ProviderError, anthropic, demo, openai, responses, workers_ai};
+use crate::call::{ProviderCall, StreamedResponse};
+use crate::registry::{Panic, Registry, contained};
+use crate::{
+    ChatRequest, Delta, ProviderError, ResponseMode, anthropic, demo, openai, responses, workers_ai,
+};
 
 /// Answers a request: sends the parts of the reply through the call, and returns when the reply is complete.
 /// An error ends the attempt, and its code decides what happens next ([`ProviderError::retryable`],
@@ -72,7 +74,7 @@ pub fn start(call: ProviderCall) -> LocalBoxFuture<'static, Result<(), ProviderE
 ///
 /// # Errors
 /// The panic's message.
-pub async fn run(call: ProviderCall) -> Result<Result<(), ProviderError>, Panicked> {
+pub async fn run(call: ProviderCall) -> Result<Result<(), ProviderError>, Panic> {
     // Inside the future, because the function may panic before it returns one.
     contained(async move { start(call).await }).await
 }
@@ -98,12 +100,12 @@ async fn adjusting(
 ) -> Result<(), ProviderError> {
     let mut chat = openai::adjusted(&call.request, base_url);
     // Each adjustment changes the request once.
-    for _ in openai::Refused::ALL {
+    for _ in openai::RefusedFeature::ALL {
         let error = match ask(&chat).await {
             Err(error) => error,
             Ok(()) => return Ok(()),
         };
-        let refused = openai::Refused::ALL.into_iter().find(|refused| refused.is_meant(&error));
+        let refused = openai::RefusedFeature::ALL.into_iter().find(|refused| refused.is_meant(&error));
         let Some((refused, adjusted)) = refused.and_then(|of| Some((of, of.without(&chat)?))) else {
             return Err(error);
         };
@@ -119,15 +121,15 @@ async fn adjusting(
 async fn ask_responses(call: &ProviderCall, base_url: &str, key: Option<&str>) -> Result<(), ProviderError> {
     let decoder = || Decoder::Responses(responses::Decoder::new(key));
     if let Some(id) = call.earlier.as_deref() {
-        let state = responses::state(call, responses::fetch(base_url, key, id, Answer::Whole)).await?;
+        let state = responses::state(call, responses::fetch(base_url, key, id, ResponseMode::Whole)).await?;
         match state {
-            responses::Earlier::Lost => {}
-            responses::Earlier::Running => {
+            responses::EarlierResponse::Lost => {}
+            responses::EarlierResponse::Running => {
                 call.door.adjusted(FETCHED);
-                let request = responses::fetch(base_url, key, id, Answer::Stream);
+                let request = responses::fetch(base_url, key, id, ResponseMode::Stream);
                 return exchange(call, call.fetch(request).await?, decoder()).await;
             }
-            responses::Earlier::Over(body) => {
+            responses::EarlierResponse::Over(body) => {
                 call.door.adjusted(FETCHED);
                 let (mut decoder, mut deltas) = (decoder(), Vec::new());
                 let read = decoder.push(&body, &mut deltas).and_then(|()| decoder.finish(&mut deltas));
@@ -138,7 +140,7 @@ async fn ask_responses(call: &ProviderCall, base_url: &str, key: Option<&str>) -
     }
     // In the background, the first response only says that it has begun: the rest needs a stream.
     let background = responses::is_in_background(&call.request);
-    let answer = if background { Answer::Stream } else { call.answer };
+    let answer = if background { ResponseMode::Stream } else { call.answer };
     let request = responses::request(&call.request, base_url, key, answer);
     exchange(call, call.fetch(request).await?, decoder()).await
 }
@@ -164,7 +166,7 @@ async fn ask_workers_ai(call: ProviderCall) -> Result<(), ProviderError> {
 /// Decodes a response as it arrives.
 async fn exchange(
     call: &ProviderCall,
-    mut incoming: Incoming,
+    mut incoming: StreamedResponse,
     mut decoder: Decoder,
 ) -> Result<(), ProviderError> {
     if !incoming.is_ok() {

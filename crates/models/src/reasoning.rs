@@ -50,7 +50,7 @@ impl Reasoning {
 
 /// A piece of a reply that goes back to its provider unchanged, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placed {
+pub struct PositionedBlock {
     /// Bytes of the reply's text before the piece.
     pub text: usize,
     /// Number of calls before the piece.
@@ -62,7 +62,7 @@ pub struct Placed {
 /// Prefix of a piece that holds a field of the message itself.
 pub const FIELD: &str = r#"{"message":"#;
 
-impl Placed {
+impl PositionedBlock {
     /// Whether it is a field of the message, which goes back with the calls of every turn. It is text, so it
     /// counts as tokens.
     pub fn is_field(&self) -> bool {
@@ -79,7 +79,7 @@ impl Placed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Payload {
     /// In order; most replies have none.
-    Blocks(Vec<Placed>),
+    Blocks(Vec<PositionedBlock>),
     /// Larger than [`PAYLOAD_BYTES`](bobbin_definitions::limits::PAYLOAD_BYTES), with its size in bytes; not kept.
     TooLarge(usize),
     /// None.

@@ -44,13 +44,13 @@ impl<N: Copy> Registry<N> {
 /// The message of a native function's panic.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it panicked: {0}")]
-pub struct Panicked(pub String);
+pub struct Panic(pub String);
 
-impl Panicked {
-    pub(crate) fn of(panic: Box<dyn Any + Send>) -> Panicked {
+impl Panic {
+    pub(crate) fn of(panic: Box<dyn Any + Send>) -> Panic {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        Panicked(text.unwrap_or("something that is not text").to_owned())
+        Panic(text.unwrap_or("something that is not text").to_owned())
     }
 }
 
@@ -58,6 +58,6 @@ impl Panicked {
 ///
 /// # Errors
 /// The message of the panic.
-pub async fn contained<T>(running: impl Future<Output = T>) -> Result<T, Panicked> {
-    AssertUnwindSafe(running).catch_unwind().await.map_err(Panicked::of)
+pub async fn contained<T>(running: impl Future<Output = T>) -> Result<T, Panic> {
+    AssertUnwindSafe(running).catch_unwind().await.map_err(Panic::of)
 }

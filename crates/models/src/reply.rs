@@ -1,6 +1,6 @@
 //! Assembles a reply from its deltas.
 
-use crate::{Delta, FinishReason, Payload, Placed, ProviderError, Reply, halves};
+use crate::{Delta, FinishReason, Payload, PositionedBlock, ProviderError, Reply, surrogates};
 use bobbin_definitions::definitions::message::ToolCall;
 use bobbin_definitions::definitions::opaque::Opaque;
 use bobbin_definitions::limits::{CALLS_PER_REPLY, PAYLOAD_BYTES, REASONING_BYTES, REPLY_BYTES};
@@ -89,7 +89,7 @@ impl ReplyBuilder {
             self.reply.finish_reason = Some(FinishReason::ToolCalls);
         }
         for call in &mut self.reply.tool_calls {
-            call.arguments = halves::whole(std::mem::take(&mut call.arguments));
+            call.arguments = surrogates::whole(std::mem::take(&mut call.arguments));
         }
         // Both share a row.
         if self.payload_bytes > 0 && self.bytes + self.payload_bytes > REPLY_BYTES {
@@ -106,7 +106,7 @@ impl ReplyBuilder {
             return;
         }
         let (text, calls) = (self.reply.content.len(), self.reply.tool_calls.len());
-        let placed = Placed { text, calls, block: block.clone() };
+        let placed = PositionedBlock { text, calls, block: block.clone() };
         match &mut self.reply.payload {
             Payload::Blocks(blocks) => blocks.push(placed),
             payload => *payload = Payload::Blocks(vec![placed]),

@@ -6,12 +6,12 @@ use bobbin_definitions::text::first_bytes;
 
 /// Which of the two are known while a response is decoded. Events may repeat them.
 #[derive(Debug, Default)]
-pub struct Named {
+pub struct SeenNames {
     id: bool,
     model: bool,
 }
 
-impl Named {
+impl SeenNames {
     /// Reads an event's id and model. Each is passed on once.
     pub fn take(&mut self, id: &str, model: &str, out: &mut Vec<Delta>) {
         let id = if self.id { "" } else { id.trim() };
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn each_name_is_told_once_and_is_bounded() {
-        let (mut named, mut out) = (Named::default(), Vec::new());
+        let (mut named, mut out) = (SeenNames::default(), Vec::new());
         for (id, model) in [("", ""), ("", "m"), ("a", "m"), ("a", "m"), ("b", "n")] {
             named.take(id, model, &mut out);
         }

@@ -1,6 +1,6 @@
 //! Estimated number of tokens of a request.
 
-use crate::{CachedJson, ChatMessage, ChatRequest, Part, Placed, ToolDefinition};
+use crate::{CachedJson, ChatMessage, ChatRequest, Part, PositionedBlock, ToolDefinition};
 use bobbin_definitions::definitions::message::ToolCall;
 use bobbin_definitions::tokens::tokens;
 
@@ -21,7 +21,7 @@ impl ChatMessage {
                 ChatMessage::User(all) => parts(all),
                 ChatMessage::Assistant { content, tool_calls, payload } => {
                     let calls: usize = tool_calls.iter().map(of_call).sum();
-                    tokens(content) + calls + payload.iter().map(Placed::tokens).sum::<usize>()
+                    tokens(content) + calls + payload.iter().map(PositionedBlock::tokens).sum::<usize>()
                 }
                 ChatMessage::Tool { content, images, .. } => tokens(content) + parts(images),
             }

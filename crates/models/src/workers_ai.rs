@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::ai::AiRequest;
-use crate::{Answer, ChatRequest, openai};
+use crate::{ChatRequest, ResponseMode, openai};
 
 /// The option for the gateway, such as `{"id": "default"}`. It is not part of the request.
 pub const GATEWAY: &str = "gateway";
@@ -16,7 +16,7 @@ pub const ADDRESS: &str = "workers-ai:";
 const LEFT_OUT: [&str; 4] = ["model", "parallel_tool_calls", "stream_options", GATEWAY];
 
 /// The request to the binding.
-pub fn request(chat: &ChatRequest, answer: Answer) -> AiRequest {
+pub fn request(chat: &ChatRequest, answer: ResponseMode) -> AiRequest {
     let mut chat = ChatRequest { user: None, ..chat.clone() };
     let gateway = chat.options.get(GATEWAY).filter(|gateway| !gateway.is_null()).map(Value::to_string);
     for key in LEFT_OUT {
@@ -42,7 +42,7 @@ mod tests {
             ..ChatRequest::default()
         };
         let asked = |chat: &ChatRequest| {
-            let AiRequest { model, input, gateway } = request(chat, Answer::Stream);
+            let AiRequest { model, input, gateway } = request(chat, ResponseMode::Stream);
             (model, String::from_utf8(input.to_vec()).unwrap(), gateway)
         };
         let input =

@@ -8,16 +8,16 @@ use crate::run_events::text_of;
 
 /// Waits in maps, because a client may send as many answers as fit into a body.
 #[derive(Debug, Default)]
-pub struct Asked<'w> {
+pub struct WaitIndex<'w> {
     by_id: HashMap<&'w str, &'w Value>,
     /// Waits that a call's result answers.
     by_call: HashMap<&'w str, &'w Value>,
 }
 
-impl<'w> Asked<'w> {
+impl<'w> WaitIndex<'w> {
     /// Indexes these waits. If several belong to one call, the first is used.
-    pub fn of(waits: &'w [Value]) -> Asked<'w> {
-        let mut asked = Asked::default();
+    pub fn of(waits: &'w [Value]) -> WaitIndex<'w> {
+        let mut asked = WaitIndex::default();
         for wait in waits {
             asked.by_id.entry(text_of(wait, "id")).or_insert(wait);
             let call = wait.pointer("/call/id").and_then(Value::as_str);

@@ -9,7 +9,7 @@ use bobbin_definitions::error::{Error, Result};
 
 /// An event of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum RunEvent {
     /// A reply begins; the id of its message.
     Begins(String),
     /// More of the reasoning, which comes before the text.
@@ -27,11 +27,11 @@ pub enum Said {
     /// A call has ended.
     Result(CallResult),
     /// The run waits for people or clients.
-    Waits(Vec<Waiting>),
+    Waits(Vec<OpenWait>),
     /// Another message of a person joined the run. The following reply answers it, too.
     Joined,
     /// The run is over.
-    Over(Over),
+    Over(RunEnd),
 }
 
 /// A reply.
@@ -41,8 +41,8 @@ pub struct Reply {
     pub message: String,
     /// Its calls, in order.
     pub calls: Vec<Call>,
-    /// The waits that these calls first parked the run for. Empty if the feed is live: they follow as [`Said::Waits`].
-    pub waits: Vec<Waiting>,
+    /// The waits that these calls first parked the run for. Empty if the feed is live: they follow as [`RunEvent::Waits`].
+    pub waits: Vec<OpenWait>,
 }
 
 impl Reply {
@@ -88,7 +88,7 @@ pub struct CallResult {
 
 /// A wait of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Waiting {
+pub struct OpenWait {
     /// The wait.
     pub id: String,
     /// `approval`, `question`, `client_tool`, … (docs/approvals.md).
@@ -99,10 +99,10 @@ pub struct Waiting {
     pub shown: Value,
 }
 
-impl Waiting {
+impl OpenWait {
     /// A text for people, if the client cannot show the wait.
     pub(super) fn line(&self, thread: &str) -> String {
-        let Waiting { id, kind, call, .. } = self;
+        let OpenWait { id, kind, call, .. } = self;
         let what = match (kind.as_str(), call) {
             ("approval", Some(call)) => format!("A person has to approve of the call of `{}`", call.name),
             ("question", _) => "A person is asked something".to_owned(),
@@ -115,7 +115,7 @@ impl Waiting {
 
 /// The end of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Over {
+pub struct RunEnd {
     /// `completed`, `stopped` or `failed`.
     pub outcome: String,
     /// The reason (docs/http.md).
@@ -151,7 +151,7 @@ pub struct Listener {
     told: HashSet<String>,
     calls: HashMap<String, Call>,
     failure: Option<String>,
-    out: Vec<Said>,
+    out: Vec<RunEvent>,
 }
 
 impl Listener {
@@ -164,7 +164,7 @@ impl Listener {
     ///
     /// # Errors
     /// The feed does not continue at its last position. The response must be aborted.
-    pub fn take(&mut self, kind: &str, frame: &Value) -> Result<Vec<Said>> {
+    pub fn take(&mut self, kind: &str, frame: &Value) -> Result<Vec<RunEvent>> {
         if self.over || frame.get("depth").and_then(Value::as_u64).unwrap_or(0) > 0 {
             return Ok(Vec::new());
         }
@@ -182,7 +182,7 @@ impl Listener {
             "run_parked" if text_of(frame, "pauseKind") == "human" => {
                 let waits = frame.get("waits").and_then(Value::as_array).into_iter().flatten();
                 let waits = waits.map(|wait| self.waiting(wait)).collect();
-                self.out.push(Said::Waits(waits));
+                self.out.push(RunEvent::Waits(waits));
             }
             "run_ended" => self.ended(frame),
             _ => {}
@@ -198,7 +198,7 @@ impl Listener {
         if self.reply.as_deref() != Some(message) {
             self.reply = Some(message.to_owned());
             self.text = None;
-            self.out.push(Said::Begins(message.to_owned()));
+            self.out.push(RunEvent::Begins(message.to_owned()));
         }
     }
 
@@ -206,7 +206,7 @@ impl Listener {
         let said = self.text.take().is_some();
         if said || (self.reasoned.is_some() && self.reasoned == self.reply) {
             self.reasoned = None;
-            self.out.push(Said::TakenBack);
+            self.out.push(RunEvent::TakenBack);
         }
     }
 
@@ -239,7 +239,7 @@ impl Listener {
             sent: String::new(),
         });
         text.sent.push_str(new);
-        self.out.push(Said::Text(new.to_owned()));
+        self.out.push(RunEvent::Text(new.to_owned()));
     }
 
     fn reasoning_chunk(&mut self, frame: &Value) {
@@ -248,7 +248,7 @@ impl Listener {
         if self.reasoning && !chunk.is_empty() && !self.is_known(message) && !begun {
             self.begin(message);
             self.reasoned = Some(message.to_owned());
-            self.out.push(Said::Reasoning(chunk.to_owned()));
+            self.out.push(RunEvent::Reasoning(chunk.to_owned()));
         }
     }
 
@@ -266,7 +266,7 @@ impl Listener {
             "assistant" => self.reply(id, message, frame.get("waits")),
             // The other side of an agent with two sides.
             "user" if metadata("prompt") => self.reply(id, message, frame.get("waits")),
-            "user" if self.reply.is_some() => self.out.push(Said::Joined),
+            "user" if self.reply.is_some() => self.out.push(RunEvent::Joined),
             "tool" => self.result(id, message),
             _ => {}
         }
@@ -283,7 +283,7 @@ impl Listener {
         if self.is_known(id) {
             self.reply.get_or_insert_with(|| id.to_owned());
             if self.continues.as_deref() == Some(id) {
-                self.out.push(Said::Continues(reply));
+                self.out.push(RunEvent::Continues(reply));
             }
             return;
         }
@@ -292,7 +292,7 @@ impl Listener {
         let reasoning = message.pointer("/metadata/reasoning").and_then(Value::as_str);
         let untold = self.reasoned.as_deref() != Some(id) && self.text.is_none();
         if let Some(reasoning) = reasoning.filter(|text| self.reasoning && untold && !text.is_empty()) {
-            self.out.push(Said::Reasoning(reasoning.to_owned()));
+            self.out.push(RunEvent::Reasoning(reasoning.to_owned()));
         }
         let known = self.text.as_ref().map(|text| (text.attempt, content.strip_prefix(text.sent.as_str())));
         match known {
@@ -305,12 +305,12 @@ impl Listener {
         }
         self.text = None;
         self.told.insert(id.to_owned());
-        self.out.push(Said::Whole(reply));
+        self.out.push(RunEvent::Whole(reply));
     }
 
-    fn waiting(&self, wait: &Value) -> Waiting {
+    fn waiting(&self, wait: &Value) -> OpenWait {
         let call = wait.pointer("/call/id").and_then(Value::as_str).and_then(|id| self.calls.get(id));
-        Waiting {
+        OpenWait {
             id: text_of(wait, "id").to_owned(),
             kind: text_of(wait, "kind").to_owned(),
             call: call.cloned(),
@@ -320,7 +320,7 @@ impl Listener {
 
     fn call_begins(&mut self, frame: &Value) {
         if let Some(call) = self.calls.get(text_of(frame, "call_id")) {
-            self.out.push(Said::CallBegins(call.clone()));
+            self.out.push(RunEvent::CallBegins(call.clone()));
         }
     }
 
@@ -334,7 +334,7 @@ impl Listener {
         let wait = approval("id");
         let known = self.calls.get(text_of(message, "tool_call_id"));
         let arguments = known.map(|call| call.arguments.clone()).unwrap_or_default();
-        self.out.push(Said::Result(CallResult {
+        self.out.push(RunEvent::Result(CallResult {
             message: id.to_owned(),
             call: text_of(message, "tool_call_id").to_owned(),
             name: text_of(message, "name").to_owned(),
@@ -351,7 +351,7 @@ impl Listener {
         let reason = text_of(frame, "reason").to_owned();
         let told = frame.pointer("/error/message").and_then(Value::as_str).map(str::to_owned);
         let told = self.failure.take().or(told).unwrap_or_else(|| format!("The run ended ({reason})."));
-        self.out.push(Said::Over(Over {
+        self.out.push(RunEvent::Over(RunEnd {
             outcome: text_of(frame, "outcome").to_owned(),
             reason,
             told,

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_definitions::definitions::approval::Mode;
 use bobbin_definitions::definitions::mcp::{DEFAULT, PREFIX};
-use bobbin_definitions::definitions::package::{Packages, Sought};
+use bobbin_definitions::definitions::package::{Packages, ReferenceKind};
 use bobbin_definitions::definitions::references::{Kind, Reference};
 use bobbin_definitions::definitions::skill;
 use bobbin_definitions::definitions::{
-    Catalog, Implementation, ListedTool, McpChoice, McpList, McpServer, Pinned, PinnedList, ToolEntry,
+    Catalog, Implementation, ListedTool, ListingInfo, McpChoice, McpList, McpServer, PinnedList, ToolEntry,
 };
 use bobbin_definitions::limits::MCP_TOOLS;
 use bobbin_definitions::validate::{Complaint, Severity, Sources, nearest};
@@ -103,7 +103,7 @@ pub(super) fn enter(
     let mut risky = Vec::new();
     for List { server: name, file, list, hash } in lists {
         let Some(server) = catalog.mcp.get_mut(&name) else { continue };
-        server.pinned = Some(Pinned { protocol: list.protocol, server: list.server.clone(), hash });
+        server.pinned = Some(ListingInfo { protocol: list.protocol, server: list.server.clone(), hash });
         let server = server.clone();
         let definition = sources.file(Kind::Mcp, &name);
         complaints.extend(not_listed(&server, &list, &definition));
@@ -284,7 +284,7 @@ pub(super) fn expand(catalog: &mut Catalog, sources: &Sources) -> (Order, Vec<Co
     catalog.each_reference(&mut |Reference { kind, name, field, sought, target }| {
         let meant = target
             .strip_prefix(PREFIX)
-            .filter(|_| sought == Sought::Callable && !field.starts_with("tools["));
+            .filter(|_| sought == ReferenceKind::Callable && !field.starts_with("tools["));
         let Some(meant) = meant else { return };
         match names.one(packages.of(name), meant) {
             Ok(Some(tool)) => *target = tool,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bobbin_definitions::definitions::package::{Package, Packages, SEPARATOR, Sought, qualified};
+use bobbin_definitions::definitions::package::{Package, Packages, ReferenceKind, SEPARATOR, qualified};
 use bobbin_definitions::definitions::references::Kind;
 use bobbin_definitions::definitions::references::Reference;
 use bobbin_definitions::definitions::{Agent, Catalog};
@@ -268,26 +268,29 @@ pub(super) fn settle(catalog: &mut Catalog, sources: &Sources) -> Vec<Complaint>
         .map(|agent| agent.name.clone())
         .collect();
     let exposed = |name: &str| sources.has(Kind::Agent, name) && !private.contains(name);
-    let has = |name: &str, sought: Sought| match sought {
-        Sought::Model => sources.has(Kind::Model, name),
-        Sought::Prompt => sources.has(Kind::Prompt, name),
-        Sought::Agent => sources.has(Kind::Agent, name),
-        Sought::Effect => sources.has(Kind::Effect, name),
-        Sought::Hook => sources.has(Kind::Hook, name),
-        Sought::Skill => sources.has(Kind::Skill, name),
-        Sought::Memory => sources.has(Kind::Memory, name),
-        Sought::Callable => sources.has(Kind::Tool, name) || sources.has(Kind::Prompt, name) || exposed(name),
+    let has = |name: &str, sought: ReferenceKind| match sought {
+        ReferenceKind::Model => sources.has(Kind::Model, name),
+        ReferenceKind::Prompt => sources.has(Kind::Prompt, name),
+        ReferenceKind::Agent => sources.has(Kind::Agent, name),
+        ReferenceKind::Effect => sources.has(Kind::Effect, name),
+        ReferenceKind::Hook => sources.has(Kind::Hook, name),
+        ReferenceKind::Skill => sources.has(Kind::Skill, name),
+        ReferenceKind::Memory => sources.has(Kind::Memory, name),
+        ReferenceKind::Callable => {
+            sources.has(Kind::Tool, name) || sources.has(Kind::Prompt, name) || exposed(name)
+        }
     };
     let mut complaints = Vec::new();
     catalog.each_reference(&mut |reference| {
         let Reference { kind, name, field, sought, target } = reference;
         let within = packages.of(name);
         let found = packages.resolve(within, target, |name| has(name, sought)).into_owned();
-        let there = has(&found, sought) || (sought == Sought::Callable && sources.has(Kind::Agent, &found));
+        let there =
+            has(&found, sought) || (sought == ReferenceKind::Callable && sources.has(Kind::Agent, &found));
         if packages.is_foreign(within, &found) {
             let why = match sought {
-                Sought::Callable if packages.is_entry(&found) && exposed(&found) => None,
-                Sought::Callable if packages.is_entry(&found) => {
+                ReferenceKind::Callable if packages.is_entry(&found) && exposed(&found) => None,
+                ReferenceKind::Callable if packages.is_entry(&found) => {
                     Some(format!("\"{target}\" is an agent that may not be called: set its `exposeAsTool`"))
                 }
                 _ => Some(packages.hidden(&found)),

@@ -8,25 +8,25 @@ use serde_json::Value;
 use crate::access::Action;
 use crate::api::Api;
 use crate::definitions::endpoint::{Endpoint, EndpointRoute, Method};
-use crate::engine::export::works::Answered;
+use crate::engine::export::detached::EndpointSpan;
 use crate::engine::operator;
-use crate::env::Shown;
+use crate::env::Redacted;
 use crate::error::{Code, Error, Result};
 use crate::host::http::Body;
-use crate::request::endpoints::{ADDRESS, Matched, find, tells_header};
+use crate::request::endpoints::{ADDRESS, RouteMatch, find, tells_header};
 use crate::request::route::no_route;
 use crate::request::row::not_allowed;
-use crate::request::{Served, StreamRoute, ThreadRequest};
-use crate::sdk::scope::{Entered, Origin, Scope};
+use crate::request::{RawResponse, StreamRoute, ThreadRequest};
+use crate::sdk::scope::{EntryMode, Origin, Scope};
 use crate::store::log::Event;
 use crate::trace::{TRACEPARENT, TRACESTATE, Trace};
 use crate::work::native::endpoint_call::EndpointCall;
-use crate::work::{Failure, Way};
+use crate::work::{ExecutionPlan, Failure};
 use crate::{limits, work};
 
 /// The outcome of a request: the response, and the reason if the endpoint failed.
-struct Ended {
-    served: Served,
+struct EndpointOutcome {
+    served: RawResponse,
     error: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl Api<'_> {
     /// unknown.
     pub(crate) fn endpoint_action(&self, method: Method, path: &[String]) -> Action<'static> {
         match find(&self.catalog.endpoints, method, path) {
-            Matched::Endpoint(..) if !method.reads() => Action::Manage,
+            RouteMatch::Endpoint(..) if !method.reads() => Action::Manage,
             _ => Action::ReadThread,
         }
     }
@@ -47,19 +47,19 @@ impl Api<'_> {
         method: Method,
         path: &[String],
         body: Body,
-    ) -> Result<Served> {
+    ) -> Result<RawResponse> {
         let (route, endpoint, params) = match find(&self.catalog.endpoints, method, path) {
-            Matched::Endpoint(route, endpoint, params) => (route, endpoint, params),
-            Matched::OtherMethods(methods) => return Ok(other_methods(method, path, methods)),
-            Matched::Nothing if path.is_empty() => return Ok(other_methods(method, path, Vec::new())),
-            Matched::Nothing => return Err(no_route()),
+            RouteMatch::Endpoint(route, endpoint, params) => (route, endpoint, params),
+            RouteMatch::OtherMethods(methods) => return Ok(other_methods(method, path, methods)),
+            RouteMatch::Nothing if path.is_empty() => return Ok(other_methods(method, path, Vec::new())),
+            RouteMatch::Nothing => return Err(no_route()),
         };
         let body = whole(request, body).await?;
         let random = self.host.random();
         let request_id: String = random.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let named = Trace::of_headers(request.header(TRACEPARENT), request.header(TRACESTATE));
         let trace = self.telemetry().trace_of_request(named.as_ref(), &request_id)?;
-        let scope = Scope::beside(Origin::Detached, &format!("e{request_id}"), Entered::First)
+        let scope = Scope::beside(Origin::Detached, &format!("e{request_id}"), EntryMode::First)
             .in_package(self.catalog.packages.of_route(route))
             .in_trace(trace);
         let (thread_id, agent_id) =
@@ -91,8 +91,8 @@ impl Api<'_> {
             state: self.state_in(scope.clone()),
         };
         let (id, began_us) = (call.request_id.clone(), call.now_us);
-        let Ended { served, error } = self.answer_of(route, endpoint, &env, call, &scope).await?;
-        let answered = Answered { id, route: route.to_string(), began_us, status: served.status, error };
+        let EndpointOutcome { served, error } = self.answer_of(route, endpoint, &env, call, &scope).await?;
+        let answered = EndpointSpan { id, route: route.to_string(), began_us, status: served.status, error };
         if let Err(error) = self.telemetry().endpoint_answered(answered, named, &scope.runs.borrow())
             && error.code != Code::ThreadNotFound
         {
@@ -110,11 +110,11 @@ impl Api<'_> {
         env: &dyn Fn(&str) -> Option<String>,
         call: EndpointCall,
         scope: &Scope,
-    ) -> Result<Ended> {
+    ) -> Result<EndpointOutcome> {
         let (id, path, method) = (call.request_id.clone(), call.path.clone(), call.method);
         let most = limits::HTTP_TOOL_MAX_MS;
         let trace = || self.traces().trace_at(scope);
-        let way = Way {
+        let way = ExecutionPlan {
             run: &endpoint.run,
             limit_ms: Some(endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(most)),
             http_ms: endpoint.timeout_ms,
@@ -126,23 +126,26 @@ impl Api<'_> {
         self.end_detached(detached)?;
         let failed = match ended.map_err(|failure| self.refusal(failure)) {
             Ok(answer) => match crate::api::endpoint_answer::served(self.variables().shown(answer), method) {
-                Ok(served) => return Ok(Ended { served, error: None }),
+                Ok(served) => return Ok(EndpointOutcome { served, error: None }),
                 Err(error) => error,
             },
             Err(Failure::Refused(error)) => {
-                return Ok(Ended { served: self.variables().redact_error(error).into(), error: None });
+                return Ok(EndpointOutcome {
+                    served: self.variables().redact_error(error).into(),
+                    error: None,
+                });
             }
             Err(failure) => failure.of("it"),
         };
         let error = self.variables().shown(failed);
         let served = self.endpoint_failed(route, method, &path, &id, error.clone());
-        Ok(Ended { served, error: Some(error.cut(limits::HTTP_TOOL_ERROR_BYTES).into()) })
+        Ok(EndpointOutcome { served, error: Some(error.cut(limits::HTTP_TOOL_ERROR_BYTES).into()) })
     }
 
     /// The failure in the client's terms. A terminated thread is no fault of the code, so the client receives
     /// that error.
     fn refusal(&self, failure: Failure) -> Failure {
-        match (&failure, self.read(|state, _| state.must_live())) {
+        match (&failure, self.read(|state, _| state.ensure_not_terminated())) {
             (Failure::Failed(error), Err(over))
                 if over.code == Code::Terminated && error.contains(&over.message) =>
             {
@@ -159,8 +162,8 @@ impl Api<'_> {
         method: Method,
         path: &str,
         id: &str,
-        error: Shown,
-    ) -> Served {
+        error: Redacted,
+    ) -> RawResponse {
         let told = Error::new(Code::EndpointFailed, format!("The endpoint {route} failed ({id})."))
             .hint("The id is in the log of the thread, with what happened: GET …/logs.");
         let failure = operator::Failure {
@@ -169,7 +172,7 @@ impl Api<'_> {
             error: error.clone(),
             log: None,
         };
-        if let Err(error) = self.tell_failure(failure) {
+        if let Err(error) = self.report_failure(failure) {
             self.variables()
                 .log(&format!("a failure of the endpoint {route} ({id}) cannot be told: {error}"));
         }
@@ -186,7 +189,7 @@ impl Api<'_> {
 }
 
 /// The response for a known path with another method.
-fn other_methods(method: Method, path: &[String], mut methods: Vec<&'static str>) -> Served {
+fn other_methods(method: Method, path: &[String], mut methods: Vec<&'static str>) -> RawResponse {
     if path.is_empty() {
         // The root path is the thread itself, whose own methods take precedence.
         let own = ["GET", "PATCH", "DELETE"];
@@ -194,7 +197,7 @@ fn other_methods(method: Method, path: &[String], mut methods: Vec<&'static str>
         methods.splice(0..0, own);
     }
     let methods = methods.join(", ");
-    Served::from(not_allowed(method.as_str(), &methods)).header("allow", methods)
+    RawResponse::from(not_allowed(method.as_str(), &methods)).header("allow", methods)
 }
 
 /// The whole body.

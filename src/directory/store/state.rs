@@ -18,7 +18,7 @@ pub(crate) const TABLE: Table = Table {
 };
 
 /// A report for the root.
-pub(crate) struct News {
+pub(crate) struct CountReport {
     pub(crate) owner: Option<String>,
     pub(crate) threads: i64,
     /// Number of changes so far.
@@ -71,12 +71,12 @@ pub(crate) fn untold(sql: &dyn Sql) -> Result<i64> {
 }
 
 /// The pending report for the root.
-pub(crate) fn news(sql: &dyn Sql) -> Result<Option<News>> {
+pub(crate) fn news(sql: &dyn Sql) -> Result<Option<CountReport>> {
     let mut news = None;
     sql.each("SELECT owner, threads, changes, told FROM state", &[], &mut |row| {
         if int_at(row, 2)? > int_at(row, 3)? {
             let owner = text_at(row, 0).map(str::to_owned);
-            news = Some(News { owner, threads: int_at(row, 1)?, changes: int_at(row, 2)? });
+            news = Some(CountReport { owner, threads: int_at(row, 1)?, changes: int_at(row, 2)? });
         }
         Ok(ControlFlow::Break(()))
     })?;

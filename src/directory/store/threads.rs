@@ -28,7 +28,7 @@ pub(crate) const TABLE: Table = Table {
 pub(crate) const ADD_FAILED: &str = "ALTER TABLE threads ADD COLUMN failed TEXT";
 
 /// The known state of a thread.
-pub(crate) struct Known {
+pub(crate) struct KnownThread {
     /// Generation of the thread; 0 if nothing is known.
     pub(crate) life: i64,
     pub(crate) version: i64,
@@ -37,17 +37,17 @@ pub(crate) struct Known {
     pub(crate) deleted: bool,
 }
 
-impl Known {
+impl KnownThread {
     /// The state of an unknown thread.
-    pub(crate) const fn none() -> Known {
-        Known { life: 0, version: -1, listed: false, child: false, deleted: false }
+    pub(crate) const fn none() -> KnownThread {
+        KnownThread { life: 0, version: -1, listed: false, child: false, deleted: false }
     }
 
-    pub(crate) fn read(sql: &dyn Sql, id: &str) -> Result<Known> {
-        let mut known = Known::none();
+    pub(crate) fn read(sql: &dyn Sql, id: &str) -> Result<KnownThread> {
+        let mut known = KnownThread::none();
         let statement = "SELECT version, agent_id IS NOT NULL, parent IS NOT NULL, deleted, life FROM threads WHERE id = ?";
         sql.each(statement, &[id.into()], &mut |row| {
-            known = Known {
+            known = KnownThread {
                 life: int_at(row, 4)?,
                 version: int_at(row, 0)?,
                 listed: int_at(row, 1)? != 0,
@@ -223,7 +223,7 @@ macro_rules! page {
 }
 
 /// A thread in a list.
-pub(crate) struct Listed<'a> {
+pub(crate) struct ThreadEntry<'a> {
     pub(crate) id: Option<&'a str>,
     pub(crate) agent_id: &'a str,
     pub(crate) origin_agent_id: Option<&'a str>,
@@ -243,10 +243,10 @@ pub(crate) struct Listed<'a> {
     pub(crate) failed: Option<&'a str>,
 }
 
-impl Listed<'_> {
-    fn read(row: &[Cell]) -> Result<Listed<'_>> {
+impl ThreadEntry<'_> {
+    fn read(row: &[Cell]) -> Result<ThreadEntry<'_>> {
         let time = |column: usize| row.get(column).and_then(Cell::int);
-        Ok(Listed {
+        Ok(ThreadEntry {
             id: text_at(row, 0),
             agent_id: text_at(row, 1).unwrap_or_default(),
             origin_agent_id: text_at(row, 2),
@@ -278,7 +278,7 @@ pub(crate) fn page(
     order: Order,
     limit: u32,
     offset: u32,
-    each: &mut dyn FnMut(&Listed<'_>) -> Result<ControlFlow<()>>,
+    each: &mut dyn FnMut(&ThreadEntry<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let statement = match order {
         Order::Activity => page!("activity_us DESC, rowid DESC"),
@@ -287,7 +287,7 @@ pub(crate) fn page(
     };
     let mut params = filter.params().to_vec();
     params.extend([Param::Int(limit.into()), Param::Int(offset.into())]);
-    sql.each(statement, &params, &mut |row| each(&Listed::read(row)?))
+    sql.each(statement, &params, &mut |row| each(&ThreadEntry::read(row)?))
 }
 
 /// The thread with this id, if it matches.
@@ -295,10 +295,10 @@ pub(crate) fn one(
     sql: &dyn Sql,
     filter: &Filter<'_>,
     id: &str,
-    each: &mut dyn FnMut(&Listed<'_>) -> Result<ControlFlow<()>>,
+    each: &mut dyn FnMut(&ThreadEntry<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let mut params = filter.params().to_vec();
     params.push(id.into());
     let statement = concat!(columns!(), " FROM threads WHERE id = ?9 AND ", conditions!());
-    sql.each(statement, &params, &mut |row| each(&Listed::read(row)?))
+    sql.each(statement, &params, &mut |row| each(&ThreadEntry::read(row)?))
 }

@@ -3,8 +3,8 @@
 //! the newest images; every other attachment becomes a line with its type and path.
 //!
 //! * `store`: attachments become files and rows, and are deleted with them. `picture`: checks of image bytes.
-//!   `shown`: the images in a request to a model.
+//!   `images`: the images in a request to a model.
 
+pub(crate) mod images;
 pub(crate) mod picture;
-pub(crate) mod shown;
 pub(crate) mod store;

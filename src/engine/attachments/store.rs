@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::engine::attachments::picture;
 use crate::engine::attachments::picture::{Picture, is_said_to_be_image};
-use crate::engine::files::received::Received;
+use crate::engine::files::staged::StagedFile;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
-use crate::sdk::given::{check, within};
+use crate::sdk::attachment_input::{check, within};
 use crate::sdk::messages::NewAttachment;
 use crate::store::attachment::{AttachmentRef, Flaw, Kind, line, seen_type};
 use crate::store::file_record::{FileOptions, FileRecord};
@@ -32,7 +32,7 @@ pub(crate) fn store(
     now: i64,
 ) -> Result<Vec<AttachmentRef>> {
     let mut stored = Vec::new();
-    let mut look = Look(limits::IMAGES_BYTES);
+    let mut look = ReadAllowance(limits::IMAGES_BYTES);
     for (at, new) in new.iter().enumerate() {
         let named = named(random(), now);
         let one = check(new).and_then(|()| match new {
@@ -41,8 +41,8 @@ pub(crate) fn store(
             }
             NewAttachment::Inline { name, mime_type, data, options, description } => {
                 let looked = match is_said_to_be_image(mime_type) {
-                    true => Looked::whole(mime_type, data),
-                    false => Looked::default(),
+                    true => FileFacts::whole(mime_type, data),
+                    false => FileFacts::default(),
                 };
                 let file = (looked.mime(mime_type), &data[..], options.clone());
                 let record = write(state, sql, &named, name, file, &looked, now)?;
@@ -72,7 +72,7 @@ pub(crate) fn kept(attachments: &[AttachmentRef]) -> Result<Vec<Value>> {
 
 /// The facts in a file's bytes, as far as they were read.
 #[derive(Clone, Copy, Default)]
-struct Looked {
+struct FileFacts {
     /// The type, if it is an image that models may be shown.
     media_type: Option<&'static str>,
     flaw: Option<Flaw>,
@@ -80,11 +80,11 @@ struct Looked {
     pixels: Option<(u32, u32)>,
 }
 
-impl Looked {
+impl FileFacts {
     /// Checks the whole content of a file with an image type.
-    fn whole(mime: &str, content: &[u8]) -> Looked {
+    fn whole(mime: &str, content: &[u8]) -> FileFacts {
         let found = picture::look(content);
-        Looked {
+        FileFacts {
             media_type: found.ok().map(|Picture { media_type, .. }| media_type),
             // Files with other types are not shown to models, so their flaws do not matter.
             flaw: found.err().filter(|_| seen_type(mime).is_some()),
@@ -93,14 +93,14 @@ impl Looked {
     }
 
     /// Checks the beginning of a file of this size. Its completeness is checked when it is shown.
-    fn beginning(mime: &str, size: u64, content: &[u8]) -> Looked {
+    fn beginning(mime: &str, size: u64, content: &[u8]) -> FileFacts {
         let media_type = picture::kind(content);
         let flaw = match media_type {
             None => Some(Flaw::NoImage),
             Some(_) if size > limits::IMAGE_BYTES as u64 => Some(Flaw::TooManyBytes),
             Some(_) => None,
         };
-        Looked {
+        FileFacts {
             media_type,
             flaw: flaw.filter(|_| seen_type(mime).is_some()),
             pixels: picture::pixels(content),
@@ -122,9 +122,9 @@ impl Looked {
 }
 
 /// Bytes of the files of one message that may still be read, up to the size that it may show.
-struct Look(usize);
+struct ReadAllowance(usize);
 
-impl Look {
+impl ReadAllowance {
     /// Reads a file of this thread or of another: all of it, or its beginning.
     fn at(
         &mut self,
@@ -132,18 +132,18 @@ impl Look {
         size: u64,
         whole: impl FnOnce(usize) -> Result<Option<Vec<u8>>>,
         beginning: impl FnOnce() -> Result<Option<Bytes>>,
-    ) -> Result<Looked> {
+    ) -> Result<FileFacts> {
         if !is_said_to_be_image(mime) {
-            return Ok(Looked::default());
+            return Ok(FileFacts::default());
         }
         let limit = self.0.min(limits::IMAGE_BYTES);
         if size <= limit as u64
             && let Some(content) = whole(limit)?
         {
             self.0 -= content.len();
-            return Ok(Looked::whole(mime, &content));
+            return Ok(FileFacts::whole(mime, &content));
         }
-        Ok(Looked::beginning(mime, size, &beginning()?.unwrap_or_default()))
+        Ok(FileFacts::beginning(mime, size, &beginning()?.unwrap_or_default()))
     }
 }
 
@@ -155,7 +155,7 @@ fn write(
     (id, place): &(String, String),
     name: &str,
     (mime, content, mut options): (&str, &[u8], FileOptions),
-    looked: &Looked,
+    looked: &FileFacts,
     now: i64,
 ) -> Result<FileRecord> {
     let path = format!("{place}.{}", extension(name, mime));
@@ -170,7 +170,7 @@ fn shows(
     id: String,
     record: FileRecord,
     name: String,
-    looked: &Looked,
+    looked: &FileFacts,
     description: Option<String>,
 ) -> AttachmentRef {
     AttachmentRef {
@@ -198,12 +198,12 @@ fn named(random: [u8; 16], now: i64) -> (String, String) {
 pub(crate) fn adopt(
     state: &mut State,
     sql: &dyn Sql,
-    files: &[Received],
+    files: &[StagedFile],
     random: impl Fn() -> [u8; 16],
     now: i64,
 ) -> Result<Vec<AttachmentRef>> {
     let mut adopted = Vec::new();
-    let mut look = Look(limits::IMAGES_BYTES);
+    let mut look = ReadAllowance(limits::IMAGES_BYTES);
     for received in files {
         let (id, place) = named(random(), now);
         let (name, mime) = (&received.file.name, &received.file.mime_type);
@@ -226,7 +226,7 @@ fn by_path(
     id: String,
     path: &str,
     description: Option<String>,
-    look: &mut Look,
+    look: &mut ReadAllowance,
 ) -> Result<AttachmentRef> {
     let missing = || Error::field("path", format!("This thread has no file {path}."));
     let record = crate::engine::files::attach::stat(sql, "path", path)?.ok_or_else(missing)?;
@@ -278,11 +278,11 @@ mod tests {
     #[test]
     fn what_is_no_image_has_no_size() {
         let gif = b"GIF89a\x03\x00\x02\x00\x00\x00\x00";
-        assert_eq!(Looked::whole("image/gif", gif).pixels, Some((3, 2)));
+        assert_eq!(FileFacts::whole("image/gif", gif).pixels, Some((3, 2)));
         for broken in [&b""[..], b"GIF8", b"\x89PNG\r\n\x1a\n", b"RIFF\0\0\0\0WEBPVP8 "] {
-            let looked = Looked::whole("image/png", broken);
+            let looked = FileFacts::whole("image/png", broken);
             assert!(looked.pixels.is_none() && looked.flaw.is_some());
         }
-        assert!(Looked::whole("image/svg+xml", b"<svg/>").flaw.is_none());
+        assert!(FileFacts::whole("image/svg+xml", b"<svg/>").flaw.is_none());
     }
 }

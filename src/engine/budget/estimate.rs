@@ -4,7 +4,7 @@
 use crate::definitions::model::{Model, Provider, Usage};
 use crate::limits;
 use crate::models::{ChatMessage, ChatRequest, Part, openai};
-use crate::store::log::Worst;
+use crate::store::log::MaxTokens;
 use crate::store::runs::ledger::Amounts;
 use crate::tokens::tokens;
 
@@ -55,7 +55,7 @@ pub(crate) fn micro(cost: f64) -> i64 {
 }
 
 /// The maximum usage of an attempt of this size.
-pub(crate) fn worst(model: &Model, Worst { input, output }: Worst) -> Amounts {
+pub(crate) fn worst(model: &Model, MaxTokens { input, output }: MaxTokens) -> Amounts {
     let (each_in, each_out) = prices(model);
     let cost = micro(input as f64 * each_in + output as f64 * each_out);
     Amounts::attempt(cost, whole(input.saturating_add(output)))
@@ -63,12 +63,12 @@ pub(crate) fn worst(model: &Model, Worst { input, output }: Worst) -> Amounts {
 
 /// The maximum usage of a lost attempt of this size. No report corrects its estimate. Its input therefore
 /// counts a quarter more, or as large as all of its JSON.
-pub(crate) fn lost(model: &Model, request: &ChatRequest, size: Worst) -> Amounts {
+pub(crate) fn lost(model: &Model, request: &ChatRequest, size: MaxTokens) -> Amounts {
     let larger = (size.input as f64 * limits::BUDGET_LOST_INPUT).ceil() as u64;
     // All providers' requests hold the same texts with similar overhead. Images are written in many times the
     // bytes that they count for.
     let written = request.tokens().map_or(0, |_| of_bytes(openai::bytes(request)));
-    worst(model, Worst { input: larger.max(written), ..size })
+    worst(model, MaxTokens { input: larger.max(written), ..size })
 }
 
 /// The usage of an attempt by its provider's report.

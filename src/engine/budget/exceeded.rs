@@ -3,14 +3,14 @@
 use crate::definitions::budget::{OnExceeded, Unit};
 use crate::definitions::message::ToolResult;
 use crate::definitions::prompt::ToolChoice;
-use crate::engine::budget::Reached;
+use crate::engine::budget::LimitStatus;
 use crate::engine::features::Budgets;
 use crate::error::Result;
 use crate::models::{CachedJson, ChatMessage, ChatRequest, fit};
 use crate::store::log::Event;
-use crate::store::runs::ledger::{BudgetScope, Finishing};
+use crate::store::runs::ledger::{BudgetScope, FinalStep};
 use crate::store::state::State;
-use crate::store::waits::AskedBudget;
+use crate::store::waits::BudgetQuestion;
 
 /// The system message of the last step.
 const FINISH: &str = "The budget of this run is used up. Answer now, with what you have.";
@@ -22,7 +22,7 @@ const LAST_STEP: &str = "Not run: the budget of this run is used up.";
 
 /// A limit that forbids the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Exceeded {
+pub(crate) struct ExceededLimit {
     pub(crate) scope: BudgetScope,
     pub(crate) unit: Unit,
     pub(crate) limit: i64,
@@ -32,17 +32,17 @@ pub(crate) struct Exceeded {
 }
 
 /// The consequence for the run.
-pub(crate) enum Then {
+pub(crate) enum Consequence {
     /// The run makes its last step.
     Finish,
     /// The run fails, with this text for people.
     Fail(String),
 }
 
-impl Exceeded {
+impl ExceededLimit {
     /// The text for people.
     pub(crate) fn text(&self) -> String {
-        let Exceeded { scope, unit, limit, spent, needed } = *self;
+        let ExceededLimit { scope, unit, limit, spent, needed } = *self;
         let needs = match unit {
             Unit::Cost | Unit::Tokens => {
                 format!(", and the next request needs {} at least", unit.shown(needed))
@@ -63,19 +63,19 @@ impl Exceeded {
     }
 
     /// The form that a wait stores.
-    pub(crate) fn asked(&self) -> AskedBudget {
-        let Exceeded { scope, unit, limit, spent, needed } = *self;
-        AskedBudget { scope, unit, limit, spent, needed, for_child: None, of_run: None }
+    pub(crate) fn asked(&self) -> BudgetQuestion {
+        let ExceededLimit { scope, unit, limit, spent, needed } = *self;
+        BudgetQuestion { scope, unit, limit, spent, needed, for_child: None, of_run: None }
     }
 
     /// Restores the form that a wait stores.
-    pub(crate) fn of(asked: &AskedBudget) -> Exceeded {
-        let AskedBudget { scope, unit, limit, spent, needed, .. } = *asked;
-        Exceeded { scope, unit, limit, spent, needed }
+    pub(crate) fn of(asked: &BudgetQuestion) -> ExceededLimit {
+        let BudgetQuestion { scope, unit, limit, spent, needed, .. } = *asked;
+        ExceededLimit { scope, unit, limit, spent, needed }
     }
 
-    pub(crate) fn reached(&self) -> Reached {
-        Reached { scope: self.scope, unit: self.unit, spent: self.spent, limit: self.limit }
+    pub(crate) fn reached(&self) -> LimitStatus {
+        LimitStatus { scope: self.scope, unit: self.unit, spent: self.spent, limit: self.limit }
     }
 
     /// The result of a call that this limit forbids. The run's next step meets the same limit.
@@ -87,23 +87,23 @@ impl Exceeded {
 
 impl Budgets<'_> {
     /// Handles a limit that is reached before an attempt of the run's own step.
-    pub(crate) async fn over_budget(&self, exceeded: Exceeded) -> Result<Then> {
+    pub(crate) async fn over_budget(&self, exceeded: ExceededLimit) -> Result<Consequence> {
         let (policy, finishing, denied) = self.read(|state, _| {
             let ledger = state.active().and_then(|run| run.ledger.as_ref());
-            Ok(ledger.map_or((OnExceeded::Fail, Finishing::No, false), |ledger| {
+            Ok(ledger.map_or((OnExceeded::Fail, FinalStep::No, false), |ledger| {
                 (ledger.policy.on_exceeded, ledger.finishing, ledger.denied)
             }))
         })?;
-        if exceeded.scope == BudgetScope::Parent && finishing == Finishing::No {
+        if exceeded.scope == BudgetScope::Parent && finishing == FinalStep::No {
             return self.ask_parent(exceeded).await;
         }
         match policy {
-            OnExceeded::Finish if finishing == Finishing::No => {
+            OnExceeded::Finish if finishing == FinalStep::No => {
                 // After a person's decision: nothing was reserved for this step.
-                self.finish_soon(if denied { Finishing::Decided } else { Finishing::Reserved })?;
-                Ok(Then::Finish)
+                self.finish_soon(if denied { FinalStep::Decided } else { FinalStep::Reserved })?;
+                Ok(Consequence::Finish)
             }
-            OnExceeded::Ask if finishing == Finishing::No => self.waits().ask_for_budget(exceeded).await,
+            OnExceeded::Ask if finishing == FinalStep::No => self.waits().ask_for_budget(exceeded).await,
             _ => {
                 let now = self.host.now_us();
                 self.transition(|state, sql| {
@@ -111,13 +111,13 @@ impl Budgets<'_> {
                         .insert(sql, now)
                 })?;
                 self.announce_budget("exceeded", &[exceeded.reached()]);
-                Ok(Then::Fail(exceeded.text()))
+                Ok(Consequence::Fail(exceeded.text()))
             }
         }
     }
 
     /// Makes the next attempt the run's last.
-    fn finish_soon(&self, finishing: Finishing) -> Result<()> {
+    fn finish_soon(&self, finishing: FinalStep) -> Result<()> {
         self.transition(|state, sql| {
             let run = state.active_mut()?;
             if let Some(ledger) = &mut run.ledger {
@@ -131,7 +131,7 @@ impl Budgets<'_> {
     pub(crate) fn finishes(&self) -> Result<bool> {
         self.read(|state, _| {
             let ledger = state.active().and_then(|run| run.ledger.as_ref());
-            Ok(ledger.is_some_and(|ledger| ledger.finishing != Finishing::No))
+            Ok(ledger.is_some_and(|ledger| ledger.finishing != FinalStep::No))
         })
     }
 
@@ -153,7 +153,7 @@ impl Budgets<'_> {
             let Some((run, ledger)) = state.active().and_then(|run| Some((run, run.ledger.as_ref()?))) else {
                 return Ok(None);
             };
-            if ledger.finishing != Finishing::No {
+            if ledger.finishing != FinalStep::No {
                 return Ok(Some(0));
             }
             let left = BudgetScope::ALL.into_iter().filter_map(|scope| {
@@ -192,7 +192,7 @@ impl Budgets<'_> {
                     .is_some_and(|cap| ledger.used_of(scope, steps).get(Unit::ToolCalls) > cap)
             };
             let text = match () {
-                () if ledger.finishing != Finishing::No => LAST_STEP,
+                () if ledger.finishing != FinalStep::No => LAST_STEP,
                 () if BudgetScope::ALL.into_iter().any(over) => NO_CALLS,
                 () => return Ok(None),
             };

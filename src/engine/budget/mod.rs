@@ -2,20 +2,20 @@
 //! call. Usage is charged in the transition that stores its cause. The sums are in the run's row
 //! (`store/runs/ledger`). A run without limits has no ledger and no cost here.
 //!
-//! * Here: the ledger of a new run, reservations, and the end of a run. `afford`: checks the next model
-//!   attempt and caps its answer. `book`: charges attempts. `exceeded`: the consequence of a reached limit.
-//!   `estimate`: tokens and prices. `given`: budgets in requests.
-//! * `vectors`: checks requests for vectors. `lend`: grants to subagents. `borrow`: a subagent's own grant.
-//!   `apart`: usage outside runs.
+//! * Here: the ledger of a new run, reservations, and the end of a run. `reserve`: checks the next model
+//!   attempt and caps its answer. `charge`: charges attempts. `exceeded`: the consequence of a reached limit.
+//!   `estimate`: tokens and prices. `budget_input`: budgets in requests.
+//! * `vectors`: checks requests for vectors. `allocate`: grants to subagents. `draw`: a subagent's own grant.
+//!   `detached`: usage outside runs.
 
-pub(crate) mod afford;
-pub(crate) mod apart;
-pub(crate) mod book;
-pub(crate) mod borrow;
+pub(crate) mod allocate;
+pub(crate) mod budget_input;
+pub(crate) mod charge;
+pub(crate) mod detached;
+pub(crate) mod draw;
 pub(crate) mod estimate;
 pub(crate) mod exceeded;
-pub(crate) mod given;
-pub(crate) mod lend;
+pub(crate) mod reserve;
 pub(crate) mod vectors;
 
 use std::cell::{Cell, RefCell};
@@ -36,7 +36,7 @@ use crate::store::thread_budget::ThreadBudget;
 
 /// Budget state that exists only in memory.
 #[derive(Default)]
-pub(crate) struct Spending {
+pub(crate) struct ReservedAmounts {
     /// Reservations: the id, whether it is outside the run, and the maximum usage.
     underway: RefCell<Vec<(u64, bool, Amounts)>>,
     next: Cell<u64>,
@@ -47,12 +47,12 @@ pub(crate) struct Spending {
 }
 
 /// An attempt in progress. Its maximum usage is reserved until this is dropped.
-pub(crate) struct Underway {
+pub(crate) struct Reservation {
     thread: Thread,
     id: u64,
 }
 
-impl Drop for Underway {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.thread.ephemeral.spending.underway.borrow_mut().retain(|(id, _, _)| *id != self.id);
     }
@@ -60,21 +60,21 @@ impl Drop for Underway {
 
 /// A limit that is close or reached, for clients and the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reached {
+pub(crate) struct LimitStatus {
     pub(crate) scope: BudgetScope,
     pub(crate) unit: Unit,
     pub(crate) spent: i64,
     pub(crate) limit: i64,
 }
 
-impl Spending {
+impl ReservedAmounts {
     /// Reserves the maximum usage of an attempt.
-    fn begins(thread: &Thread, apart: bool, used: Amounts) -> Underway {
+    fn begins(thread: &Thread, apart: bool, used: Amounts) -> Reservation {
         let spending = &thread.ephemeral.spending;
         let id = spending.next.get() + 1;
         spending.next.set(id);
         spending.underway.borrow_mut().push((id, apart, used));
-        Underway { thread: thread.clone(), id }
+        Reservation { thread: thread.clone(), id }
     }
 
     /// All reservations, of the run and outside it.
@@ -91,7 +91,7 @@ impl Spending {
 
     /// All reservations, plus the active time that is not charged yet.
     pub(crate) fn beside(&self, now: i64) -> Amounts {
-        self.all().and(&Amounts::of(Unit::Time, self.unbooked_us(now)))
+        self.all().and(&Amounts::of(Unit::Time, self.uncharged_us(now)))
     }
 
     /// Starts or stops the run's active time.
@@ -105,7 +105,7 @@ impl Spending {
     }
 
     /// The active time that is not charged yet.
-    fn unbooked_us(&self, now: i64) -> i64 {
+    fn uncharged_us(&self, now: i64) -> i64 {
         self.since_us.get().map_or(0, |since| (now - since).max(0))
     }
 }
@@ -160,9 +160,9 @@ impl Budgets<'_> {
     }
 
     /// Charges the active time since the last charge, inside a transition that writes the run's row.
-    pub(crate) fn book_time(&self, run: &mut Run, now: i64) {
+    pub(crate) fn charge_time(&self, run: &mut Run, now: i64) {
         if let Some(ledger) = &mut run.ledger {
-            let us = self.ephemeral.spending.unbooked_us(now);
+            let us = self.ephemeral.spending.uncharged_us(now);
             ledger.book(&Amounts::of(Unit::Time, us));
             if self.ephemeral.spending.since_us.get().is_some() {
                 self.ephemeral.spending.since_us.set(Some(now));
@@ -172,7 +172,7 @@ impl Budgets<'_> {
 
     /// The limits that are close now, noted as diagnostics in a transition that writes the run's row. The
     /// caller announces them afterwards.
-    pub(crate) fn near_limits(&self, run: &mut Run, now: i64) -> Vec<Reached> {
+    pub(crate) fn limits_close_to(&self, run: &mut Run, now: i64) -> Vec<LimitStatus> {
         let steps = run.steps_done();
         let Some(ledger) = &mut run.ledger else { return Vec::new() };
         let mut near = Vec::new();
@@ -187,20 +187,20 @@ impl Budgets<'_> {
             );
             let entry = Diagnostic::warning(Kind::Workflow, "budget.warning", ("limit", &subject), text, now);
             run.diagnostics.add(entry);
-            near.push(Reached { scope, unit, spent, limit });
+            near.push(LimitStatus { scope, unit, spent, limit });
         }
         near
     }
 
     /// Sends budget events to clients.
-    pub(crate) fn announce_budget(&self, kind: &str, reached: &[Reached]) {
+    pub(crate) fn announce_budget(&self, kind: &str, reached: &[LimitStatus]) {
         for reached in reached {
             self.announce("budget", reached.to_json(kind));
         }
     }
 
-    /// Charges the attempts that [`Spending::cut_off`] has counted, inside the transition that logs them.
-    pub(crate) fn book_cut_off(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+    /// Charges the attempts that [`ReservedAmounts::cut_off`] has counted, inside the transition that logs them.
+    pub(crate) fn charge_cut_off(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let cut = u32::try_from(self.ephemeral.spending.cut.take()).unwrap_or(u32::MAX);
         if cut == 0 || state.active().is_none_or(|run| run.ledger.is_none()) {
             return Ok(());
@@ -209,7 +209,7 @@ impl Budgets<'_> {
         let run = state.active_mut()?;
         let steps = run.steps_done();
         if let Some(ledger) = &mut run.ledger {
-            book::book_unknown(ledger, steps, &bound, cut);
+            charge::charge_unknown(ledger, steps, &bound, cut);
         }
         run.update(sql)
     }
@@ -223,7 +223,7 @@ impl Budgets<'_> {
         if run.ledger.is_none() {
             return Ok(());
         }
-        self.book_time(run, now);
+        self.charge_time(run, now);
         let (n, underway) = spending.of_run();
         let bound = self.unknown_attempt(&state.meta.agent, state.run.as_ref());
         let run = state.active_mut()?;
@@ -233,13 +233,13 @@ impl Budgets<'_> {
         ledger.book(&underway);
         let unknown = ledger.unseen.saturating_add(u32::try_from(cut.saturating_sub(n)).unwrap_or(u32::MAX));
         ledger.unseen = 0;
-        book::book_unknown(ledger, steps, &bound, unknown);
+        charge::charge_unknown(ledger, steps, &bound, unknown);
         ledger.close_children();
-        self.leave_lent(state, sql)
+        self.retain_allocations(state, sql)
     }
 }
 
-impl Reached {
+impl LimitStatus {
     pub(crate) fn to_json(self, kind: &str) -> Value {
         json!({
             "kind": kind, "scope": self.scope.as_str(), "unit": self.unit.name(),

@@ -3,54 +3,54 @@
 
 use crate::definitions::Model;
 use crate::definitions::budget::Unit;
-use crate::engine::budget::afford::{AttemptSize, kept_back};
 use crate::engine::budget::estimate;
-use crate::engine::budget::exceeded::Exceeded;
-use crate::engine::budget::{Spending, Underway};
+use crate::engine::budget::exceeded::ExceededLimit;
+use crate::engine::budget::reserve::{AttemptSize, kept_back};
+use crate::engine::budget::{Reservation, ReservedAmounts};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Budgets;
 use crate::error::Result;
-use crate::memory::Book;
+use crate::memory::MemoryStore;
 use crate::memory::embed::bytes_of;
-use crate::memory::embedding::Of;
-use crate::store::log::Worst;
+use crate::memory::embedding::TextRole;
+use crate::store::log::MaxTokens;
 use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
 
 /// Permitted requests.
 #[derive(Default)]
-pub(crate) struct Afforded {
+pub(crate) struct RequestAllowance {
     /// Their number; `None` is unlimited.
     pub(crate) requests: Option<u32>,
     /// Their reservation, until this is dropped.
-    pub(crate) underway: Option<Underway>,
+    pub(crate) underway: Option<Reservation>,
 }
 
 impl Budgets<'_> {
     /// How often a question's vector may be requested, by a search of the active run or one outside runs.
-    pub(crate) fn afford_question(
+    pub(crate) fn reserve_query(
         &self,
-        book: &Book<'_>,
+        book: &MemoryStore<'_>,
         question: &str,
         run: Option<&Definitions<'_>>,
-    ) -> Result<Afforded> {
-        let Some(model) = book.model else { return Ok(Afforded::default()) };
-        let bytes = bytes_of(model, Of::Query, std::iter::once(question));
+    ) -> Result<RequestAllowance> {
+        let Some(model) = book.model else { return Ok(RequestAllowance::default()) };
+        let bytes = bytes_of(model, TextRole::Query, std::iter::once(question));
         let most = book.retry.max_attempts;
         let found = match run {
-            Some(definitions) => self.afford_of_run(definitions, model, bytes, most)?,
-            None => self.afford_vectors(model, bytes, most)?,
+            Some(definitions) => self.reserve_in_run(definitions, model, bytes, most)?,
+            None => self.reserve_vectors(model, bytes, most)?,
         };
         // The run's next model request meets the same limit and reports it.
-        Ok(found.unwrap_or(Afforded { requests: Some(0), underway: None }))
+        Ok(found.unwrap_or(RequestAllowance { requests: Some(0), underway: None }))
     }
 
-    fn afford_of_run(
+    fn reserve_in_run(
         &self,
         definitions: &Definitions<'_>,
         model: &Model,
         bytes: usize,
         most: u32,
-    ) -> Result<Result<Afforded, Exceeded>> {
+    ) -> Result<Result<RequestAllowance, ExceededLimit>> {
         let beside = self.ephemeral.spending.beside(self.host.now_us());
         let each = size_of(model, bytes);
         let times = self.read(|state, _| {
@@ -70,12 +70,12 @@ impl Budgets<'_> {
 
     /// How often vectors of `bytes` bytes may be requested outside runs. The thread's limits apply, and those
     /// of the parent's grant while a run is active.
-    pub(crate) fn afford_vectors(
+    pub(crate) fn reserve_vectors(
         &self,
         model: &Model,
         bytes: usize,
         most: u32,
-    ) -> Result<Result<Afforded, Exceeded>> {
+    ) -> Result<Result<RequestAllowance, ExceededLimit>> {
         let beside = self.ephemeral.spending.beside(self.host.now_us());
         let each = size_of(model, bytes);
         let times = self.read(|state, sql| {
@@ -91,21 +91,21 @@ impl Budgets<'_> {
 
     fn afforded(
         &self,
-        times: Option<Result<u32, Exceeded>>,
+        times: Option<Result<u32, ExceededLimit>>,
         apart: bool,
         each: &Amounts,
         most: u32,
-    ) -> Result<Afforded, Exceeded> {
-        let Some(times) = times else { return Ok(Afforded { requests: Some(most), underway: None }) };
+    ) -> Result<RequestAllowance, ExceededLimit> {
+        let Some(times) = times else { return Ok(RequestAllowance { requests: Some(most), underway: None }) };
         let requests = times?;
-        let underway = Spending::begins(self, apart, each.times(requests));
-        Ok(Afforded { requests: Some(requests), underway: Some(underway) })
+        let underway = ReservedAmounts::begins(self, apart, each.times(requests));
+        Ok(RequestAllowance { requests: Some(requests), underway: Some(underway) })
     }
 }
 
 /// The maximum usage of one request.
 fn size_of(model: &Model, bytes: usize) -> Amounts {
-    estimate::worst(model, Worst { input: estimate::of_bytes(bytes), output: 0 })
+    estimate::worst(model, MaxTokens { input: estimate::of_bytes(bytes), output: 0 })
 }
 
 /// How often the budget allows an amount, up to `most` times; or the limit that forbids even one.
@@ -115,7 +115,7 @@ fn times(
     beside: &Amounts,
     each: &Amounts,
     most: u32,
-) -> Result<u32, Exceeded> {
+) -> Result<u32, ExceededLimit> {
     let mut times = i64::from(most);
     for scope in scopes.iter().copied() {
         let used = ledger.used_of(scope, steps).and(&ledger.lent).and(beside);
@@ -134,7 +134,7 @@ fn times(
                 _ => left.checked_div(needed).unwrap_or(times),
             };
             if fits == 0 {
-                return Err(Exceeded { scope, unit, limit: cap, spent, needed });
+                return Err(ExceededLimit { scope, unit, limit: cap, spent, needed });
             }
             times = times.min(fits);
         }

@@ -2,14 +2,14 @@
 
 use crate::definitions::Prompt;
 use crate::definitions::message::{Role, ToolCall};
-use crate::engine::attachments::shown::{Pictured, Room};
+use crate::engine::attachments::images::{ImageAllowance, ImageMessages};
 use crate::engine::call::not_run;
-use crate::engine::context::space::Parts;
+use crate::engine::context::space::SystemMessages;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::models::{CachedJson, ChatMessage, Part, fit};
-use crate::store::messages::Shared;
+use crate::store::messages::SharedRow;
 use crate::store::window::{Author, Entry, Form, SHORT_BYTES, Span, View};
 
 /// An unstored user message after an empty reply.
@@ -45,12 +45,12 @@ impl History<'_> {
     /// deleted. No id occurs twice, and the last message is not the model's own.
     pub(crate) fn messages(
         &self,
-        mut parts: Parts,
-        room: &mut Room,
+        mut parts: SystemMessages,
+        room: &mut ImageAllowance,
         sql: &dyn Sql,
     ) -> Result<Vec<CachedJson<ChatMessage>>> {
         let mut out = Vec::with_capacity(self.entries.len() + 4);
-        let mut pictured = Pictured::default();
+        let mut pictured = ImageMessages::default();
         out.push(parts.system);
         out.extend(parts.summary);
         let mut empty_last = false;
@@ -83,7 +83,7 @@ impl History<'_> {
     }
 
     /// Notes the next message, if it may show images.
-    fn note(&self, pictured: &mut Pictured, out: &[CachedJson<ChatMessage>], row: &Shared) {
+    fn note(&self, pictured: &mut ImageMessages, out: &[CachedJson<ChatMessage>], row: &SharedRow) {
         if row.seq >= self.pictured {
             pictured.note(out, row);
         }
@@ -95,7 +95,7 @@ impl History<'_> {
         entry: &Entry,
         replay_from: i64,
         out: &mut Vec<CachedJson<ChatMessage>>,
-        pictured: &mut Pictured,
+        pictured: &mut ImageMessages,
     ) {
         let row = &entry.row;
         let calls = match row.seq >= self.span.turn_from || self.prompt.include_past_tools {
@@ -143,7 +143,7 @@ impl History<'_> {
     }
 
     /// The stored result of a call of the reply at `seq`; it lies in the reply's block.
-    fn result(&self, seq: i64, call_id: &str) -> Option<(&Shared, CachedJson<ChatMessage>)> {
+    fn result(&self, seq: i64, call_id: &str) -> Option<(&SharedRow, CachedJson<ChatMessage>)> {
         let start = self.entries.partition_point(|entry| entry.row.seq <= seq);
         let block = self.entries.get(start..).unwrap_or_default();
         let answers = |entry: &&Entry| {

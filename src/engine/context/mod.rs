@@ -7,29 +7,29 @@ pub(crate) mod history;
 pub(crate) mod space;
 
 use crate::definitions::Model;
-use crate::engine::attachments::shown::Room;
+use crate::engine::attachments::images::ImageAllowance;
 use crate::engine::context::history::{History, pictured_from};
-use crate::engine::context::space::{Parts, Space};
+use crate::engine::context::space::{Space, SystemMessages};
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::offers::Offers;
 use crate::engine::features::ModelContext;
-use crate::engine::hooks::Blocked;
+use crate::engine::hooks::BlockReason;
 use crate::engine::summary::plan::Cause;
-use crate::engine::summary::{Sent, covered};
+use crate::engine::summary::{RequestContents, covered};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::models::{CachedJson, ChatMessage, ChatRequest, JsonMode, Reasoning, ToolDefinition};
-use crate::store::messages::Shared;
+use crate::store::messages::SharedRow;
 use crate::store::runs::Step;
 use crate::store::state::State;
-use crate::store::window::{Author, Entry, Past, Span, Window};
+use crate::store::window::{Author, Entry, HistoryRange, Span, Window};
 
 /// The number of system messages to keep: those of two sides, before and after a change.
 const SYSTEMS: usize = 4;
 
 /// The part of the messages that fits a request.
-struct Fitted {
+struct HistoryFit {
     /// Seq of the first one.
     cut: i64,
     /// Results before this one are shortened.
@@ -44,7 +44,7 @@ impl ModelContext<'_> {
         &self,
         definitions: &Definitions<'_>,
         step: Step,
-    ) -> Result<Result<ChatRequest, Blocked>> {
+    ) -> Result<Result<ChatRequest, BlockReason>> {
         let prompt = definitions.prompt;
         let model = self.current_model(definitions, step)?;
         let rendered = prompt.render(&self.catalog, &|name| self.variables().prompt_env(definitions, name));
@@ -52,7 +52,10 @@ impl ModelContext<'_> {
         let rendered =
             self.hooks().after_system(definitions, step, self.variables().redact(rendered)).await?;
         let system = self.system(self.variables().redact(rendered));
-        let parts = Parts { memory: self.memories().recalled(definitions).await?, ..Parts::of(system) };
+        let parts = SystemMessages {
+            memory: self.memories().recalled(definitions).await?,
+            ..SystemMessages::of(system)
+        };
         let (mut parts, mut space) = self.parts(definitions, model, parts)?;
         self.note_tools(definitions, model, &space)?;
         let mut fitted = self.fitted(definitions, step, &space)?;
@@ -60,7 +63,7 @@ impl ModelContext<'_> {
             (parts, space) = self.parts(definitions, model, parts)?;
             fitted = self.fitted(definitions, step, &space)?;
         }
-        let Fitted { cut, short_below, span } = fitted;
+        let HistoryFit { cut, short_below, span } = fitted;
         let filtered = self.hooks().filtered(definitions, step, cut).await?;
         let messages = self.read(|state, sql| {
             let entries = state.window.as_ref().map_or(&[] as &[Entry], |window| window.since(cut));
@@ -69,7 +72,7 @@ impl ModelContext<'_> {
             let pictured = pictured_from(entries, span.below, recent);
             let author = Author::new(model, prompt);
             let history = History { entries, span, short_below, pictured, prompt, author };
-            history.messages(parts, &mut Room::default(), sql)
+            history.messages(parts, &mut ImageAllowance::default(), sql)
         })?;
         match self.hooks().prefiltered(definitions, step, messages).await? {
             Ok(messages) => self.request_of(definitions, model, messages).map(Ok),
@@ -78,14 +81,19 @@ impl ModelContext<'_> {
     }
 
     /// The parts of a request with the current summary, and the space that they leave.
-    fn parts(&self, definitions: &Definitions<'_>, model: &Model, parts: Parts) -> Result<(Parts, Space)> {
-        let parts = Parts { summary: self.summarizer().summary_part(definitions.prompt)?, ..parts };
+    fn parts(
+        &self,
+        definitions: &Definitions<'_>,
+        model: &Model,
+        parts: SystemMessages,
+    ) -> Result<(SystemMessages, Space)> {
+        let parts = SystemMessages { summary: self.summarizer().summary_part(definitions.prompt)?, ..parts };
         let space = self.space(definitions, model, &parts)?;
         Ok((parts, space))
     }
 
     /// Fits the messages into the space.
-    fn fitted(&self, definitions: &Definitions<'_>, step: Step, space: &Space) -> Result<Fitted> {
+    fn fitted(&self, definitions: &Definitions<'_>, step: Step, space: &Space) -> Result<HistoryFit> {
         let budget = space.messages;
         let (fitted, jumped, shortened) = self.read_mut(|state, sql| {
             let (past, span, short_before) = next_span(definitions, state);
@@ -94,8 +102,8 @@ impl ModelContext<'_> {
             let span = Span { turn_from, below: step.block, ..span };
             let cut = window.fit(past, &span, budget);
             let short_below = window.shorten(short_before, cut, &span, budget);
-            let jumped = matches!(past, Past::From(from) if cut > from.max(1));
-            let sent = Sent {
+            let jumped = matches!(past, HistoryRange::From(from) if cut > from.max(1));
+            let sent = RequestContents {
                 cause: if jumped { Cause::Cut } else { Cause::Grown },
                 window: &window,
                 from: cut,
@@ -108,7 +116,7 @@ impl ModelContext<'_> {
                 window.cut(past.latest(turn_from));
             }
             state.window = Some(window);
-            Ok((Fitted { cut, short_below, span }, jumped, short_below > short_before))
+            Ok((HistoryFit { cut, short_below, span }, jumped, short_below > short_before))
         })?;
         if jumped || shortened {
             self.transition(|state, sql| {
@@ -135,18 +143,18 @@ impl ModelContext<'_> {
         definitions: &Definitions<'_>,
         model: &Model,
         system: CachedJson<ChatMessage>,
-        room: &mut Room,
+        room: &mut ImageAllowance,
     ) -> Result<Vec<CachedJson<ChatMessage>>> {
         let prompt = definitions.prompt;
-        let parts = Parts::of(system);
+        let parts = SystemMessages::of(system);
         let budget = self.space(definitions, model, &parts)?.messages;
         self.read(|state, sql| {
             let run = state.run.as_ref();
             let turn_from = run.map_or(i64::MAX, |run| run.turn_from);
             let below = run.filter(|run| run.block_open()).map_or(i64::MAX, |run| run.block);
             let past = match prompt.include_chat {
-                true => Past::From(state.meta.window_cut.min(turn_from)),
-                false => Past::Unanswered,
+                true => HistoryRange::From(state.meta.window_cut.min(turn_from)),
+                false => HistoryRange::Unanswered,
             };
             let window = Window::load(sql, past, turn_from, budget)?;
             let span = Span { turn_from, below, covered: 0, own: definitions.active.role() };
@@ -162,13 +170,16 @@ impl ModelContext<'_> {
     }
 
     /// The model and the parts of the next request besides messages. Runs no hooks and notes nothing.
-    pub(crate) fn next_parts<'d>(&self, definitions: &Definitions<'d>) -> Result<(&'d Model, Parts, Space)> {
+    pub(crate) fn next_parts<'d>(
+        &self,
+        definitions: &Definitions<'d>,
+    ) -> Result<(&'d Model, SystemMessages, Space)> {
         let model = self.current_model(definitions, Step::own(0))?;
         let rendered =
             definitions.prompt.render(&self.catalog, &|name| self.variables().prompt_env(definitions, name));
         let rendered = self.skills().as_with_skills(definitions, model, rendered)?;
         let system = CachedJson::from(ChatMessage::System(self.variables().redact(rendered)));
-        let (parts, space) = self.parts(definitions, model, Parts::of(system))?;
+        let (parts, space) = self.parts(definitions, model, SystemMessages::of(system))?;
         Ok((model, parts, space))
     }
 
@@ -264,16 +275,16 @@ impl ModelContext<'_> {
 
 /// The messages for the next request: before its turn, altogether, and the seq before which results are
 /// shortened. A thread at rest has no turn, except for queued messages.
-pub(crate) fn next_span(definitions: &Definitions<'_>, state: &State) -> (Past, Span, i64) {
+pub(crate) fn next_span(definitions: &Definitions<'_>, state: &State) -> (HistoryRange, Span, i64) {
     let prompt = definitions.prompt;
     let waiting = state.opens.unwrap_or(i64::MAX);
     let (turn_from, short_below) =
         state.active().map_or((waiting, 0), |run| (run.turn_from, run.short_below));
     let covered = covered(state, prompt);
     let past = match prompt.include_chat {
-        true if covered > 0 => Past::From(state.meta.window_cut.max(covered + 1).min(turn_from)),
-        true => Past::From(state.meta.window_cut.min(turn_from)),
-        false => Past::Unanswered,
+        true if covered > 0 => HistoryRange::From(state.meta.window_cut.max(covered + 1).min(turn_from)),
+        true => HistoryRange::From(state.meta.window_cut.min(turn_from)),
+        false => HistoryRange::Unanswered,
     };
     (past, Span { turn_from, below: i64::MAX, covered, own: definitions.active.role() }, short_below)
 }
@@ -282,7 +293,7 @@ pub(crate) fn next_span(definitions: &Definitions<'_>, state: &State) -> (Past, 
 pub(crate) fn window_from(
     state: &mut State,
     sql: &dyn Sql,
-    past: Past,
+    past: HistoryRange,
     span: &Span,
     budget: usize,
 ) -> Result<Window> {
@@ -295,11 +306,11 @@ pub(crate) fn window_from(
 /// All rows of the current turn, oldest first, because the verdict of the stop rules must not depend on what
 /// is in memory. Missing rows are loaded, each bounded as in any request; the next request needs them as
 /// well.
-pub(crate) fn turn_rows(state: &mut State, sql: &dyn Sql) -> Result<Vec<Shared>> {
+pub(crate) fn turn_rows(state: &mut State, sql: &dyn Sql) -> Result<Vec<SharedRow>> {
     let turn_from = state.run.as_ref().map_or(0, |run| run.turn_from);
     let window = match state.window.take() {
         Some(window) if window.reaches(turn_from) => window,
-        _ => Window::load(sql, Past::Unanswered, turn_from, 0)?,
+        _ => Window::load(sql, HistoryRange::Unanswered, turn_from, 0)?,
     };
     let rows = window.since(turn_from).iter().map(|entry| entry.row.clone()).collect();
     state.window = Some(window);

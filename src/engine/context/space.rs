@@ -10,7 +10,7 @@ use crate::store::runs::diagnostics::{Diagnostic, Kind};
 /// The system messages of a request. Their order keeps the beginning of the request stable, so that the
 /// provider's cache stays valid.
 #[derive(Clone)]
-pub(crate) struct Parts {
+pub(crate) struct SystemMessages {
     pub(crate) system: CachedJson<ChatMessage>,
     /// Behind the system prompt.
     pub(crate) summary: Option<CachedJson<ChatMessage>>,
@@ -18,10 +18,10 @@ pub(crate) struct Parts {
     pub(crate) memory: Option<CachedJson<ChatMessage>>,
 }
 
-impl Parts {
+impl SystemMessages {
     /// The system prompt alone.
-    pub(crate) const fn of(system: CachedJson<ChatMessage>) -> Parts {
-        Parts { system, summary: None, memory: None }
+    pub(crate) const fn of(system: CachedJson<ChatMessage>) -> SystemMessages {
+        SystemMessages { system, summary: None, memory: None }
     }
 }
 
@@ -54,7 +54,12 @@ impl Space {
 
 impl ModelContext<'_> {
     /// Divides the window of a model among the parts of a request.
-    pub(crate) fn space(&self, definitions: &Definitions<'_>, model: &Model, parts: &Parts) -> Result<Space> {
+    pub(crate) fn space(
+        &self,
+        definitions: &Definitions<'_>,
+        model: &Model,
+        parts: &SystemMessages,
+    ) -> Result<Space> {
         let of = |part: &Option<CachedJson<ChatMessage>>| {
             part.as_ref().map_or(0, CachedJson::<ChatMessage>::tokens)
         };

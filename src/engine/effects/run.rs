@@ -9,32 +9,32 @@ use serde_json::{Map, Value};
 
 use crate::definitions::{Implementation, schema};
 use crate::engine::ephemeral::RunningEffect;
-use crate::engine::export::works::Comes;
+use crate::engine::export::detached::Recurrence;
 use crate::engine::features::Effects;
 use crate::engine::operator::Failure;
 use crate::engine::thread::Thread;
-use crate::env::Shown;
+use crate::env::Redacted;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
-use crate::sdk::scope::{Entered, Origin, Scope};
+use crate::sdk::scope::{EntryMode, Origin, Scope};
 use crate::sorted::SortedMap;
+use crate::store::detached_work::WorkKind;
 use crate::store::effects as rows;
 use crate::store::effects::{Effect, Status, tally};
 use crate::store::log::Event;
 use crate::store::state::State;
-use crate::store::works::WorkKind;
-use crate::work::Way;
+use crate::work::ExecutionPlan;
 use crate::work::native::EffectCall;
 use crate::{limits, work};
 
 /// Number of requests that effects have sent in one alarm event. The platform limits them.
 #[derive(Debug, Default)]
-pub(crate) struct Begun(pub(crate) u32);
+pub(crate) struct RequestCount(pub(crate) u32);
 
 /// The remaining work after all possible effects were started.
 #[derive(Debug, Default)]
-pub(crate) struct Ahead {
+pub(crate) struct RemainingWork {
     /// The due time of the next effect in the future, microseconds since 1970.
     pub(crate) next: Option<i64>,
     /// Whether others are due but this event has reached its limit. They continue in a new event.
@@ -58,11 +58,11 @@ struct Attempt {
 
 impl Effects<'_> {
     /// Starts effects that are due, up to the limits.
-    pub(crate) fn start_effects(&self, begun: &mut Begun) -> Result<Ahead> {
+    pub(crate) fn start_effects(&self, begun: &mut RequestCount) -> Result<RemainingWork> {
         let now = self.host.now_us();
         let none = self.read(|state, sql| Ok(tally::next_due(state, sql)?.is_none()))?;
         if none {
-            return Ok(Ahead::default());
+            return Ok(RemainingWork::default());
         }
         let (processing, mut next) = self.read(|_, sql| rows::outlook(sql))?;
         let running = self.ephemeral.effects.borrow().len();
@@ -71,7 +71,7 @@ impl Effects<'_> {
             let room = self.room(begun);
             let (attempts, over) = self.transition(|state, sql| self.take(state, sql, room, now))?;
             for effect in over {
-                self.tell_of_effect(&effect)?;
+                self.report_effect_failure(&effect)?;
                 self.announce_effect(&effect)?;
             }
             for attempt in attempts {
@@ -83,13 +83,13 @@ impl Effects<'_> {
         if next.is_some_and(|at| at <= now) {
             // Effects that are due wait for a slot, and are checked again when one is free.
             next = self.read(|_, sql| rows::next_after(sql, now))?;
-            return Ok(Ahead { next, spent: begun.0 >= self.outgoing_limit() && self.places() > 0 });
+            return Ok(RemainingWork { next, spent: begun.0 >= self.outgoing_limit() && self.places() > 0 });
         }
-        Ok(Ahead { next, spent: false })
+        Ok(RemainingWork { next, spent: false })
     }
 
     /// Number of effects that may be started now.
-    fn room(&self, begun: &Begun) -> usize {
+    fn room(&self, begun: &RequestCount) -> usize {
         self.places().min(self.outgoing_limit().saturating_sub(begun.0) as usize)
     }
 
@@ -193,7 +193,7 @@ impl Effects<'_> {
     /// Runs an attempt in parallel with other work.
     fn start_attempt(&self, attempt: Attempt) {
         let (id, name) = (attempt.id, attempt.name.clone());
-        let running = Running { thread: self.0.clone(), id };
+        let running = AttemptGuard { thread: self.0.clone(), id };
         let thread = self.0.clone();
         let (work, abort) = abortable(async move {
             let _running = running;
@@ -236,7 +236,7 @@ impl Effects<'_> {
             env(&variable.name).map(|value| (variable.name.clone(), Value::String(value)))
         });
         // A repeated attempt finds the calls of earlier ones.
-        let entered = if attempt.attempt > 1 { Entered::Again } else { Entered::First };
+        let entered = if attempt.attempt > 1 { EntryMode::Again } else { EntryMode::First };
         let own = attempt.own;
         let origin = Origin::Effect(json!({ "id": effect_id, "name": attempt.name }));
         let package = self.catalog.packages.of(&attempt.name);
@@ -259,7 +259,7 @@ impl Effects<'_> {
             agent_id: agent_id.clone(),
         };
         let trace = || trace.clone();
-        let way = Way {
+        let way = ExecutionPlan {
             run: &definition.run,
             limit_ms: Some(definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS)),
             http_ms: definition.timeout_ms,
@@ -273,7 +273,7 @@ impl Effects<'_> {
     }
 
     /// Stores the outcome of an attempt, unless the thread was terminated meanwhile.
-    fn attempt_ended(&self, id: i64, outcome: Result<(), Shown>) -> Result<()> {
+    fn attempt_ended(&self, id: i64, outcome: Result<(), Redacted>) -> Result<()> {
         let now = self.host.now_us();
         let changed = self.transition(|state, sql| {
             let effect = rows::by_id(sql, id)?.filter(|effect| effect.status == Status::Processing);
@@ -286,16 +286,16 @@ impl Effects<'_> {
             Ok(Some(effect))
         })?;
         let Some(effect) = changed else { return Ok(()) };
-        self.tell_of_effect(&effect)?;
+        self.report_effect_failure(&effect)?;
         self.announce_effect(&effect)
     }
 
     /// Logs an effect that has failed permanently, for the operator.
-    fn tell_of_effect(&self, effect: &Effect) -> Result<()> {
+    fn report_effect_failure(&self, effect: &Effect) -> Result<()> {
         if effect.status != Status::Failed {
             return Ok(());
         }
-        self.tell_failure(Failure {
+        self.report_failure(Failure {
             what: format!("the effect \"{}\" (attempts: {})", effect.name, effect.attempts),
             code: None,
             error: self.variables().shown(effect.error.clone().unwrap_or_default()),
@@ -309,7 +309,7 @@ impl Effects<'_> {
         state: &mut State,
         sql: &dyn Sql,
         mut effect: Effect,
-        error: Shown,
+        error: Redacted,
         now: i64,
     ) -> Result<Effect> {
         let definition = self.catalog.effects.get(&effect.name);
@@ -333,7 +333,7 @@ impl Effects<'_> {
         sql: &dyn Sql,
         mut effect: Effect,
         status: Status,
-        error: Option<Shown>,
+        error: Option<Redacted>,
         now: i64,
     ) -> Result<Effect> {
         let error = error.map(|error| error.cut(limits::HTTP_TOOL_ERROR_BYTES));
@@ -344,7 +344,7 @@ impl Effects<'_> {
         let error: Option<String> = error.map(String::from);
         // An effect with an invalid repetition ends here.
         let next = effect.repeat().ok().flatten().and_then(|repeat| repeat.next(effect.scheduled_us, now));
-        let comes = if next.is_some() { Comes::Again } else { Comes::NoMore };
+        let comes = if next.is_some() { Recurrence::Again } else { Recurrence::NoMore };
         let ended = Effect { status, error: error.clone(), ..effect.clone() };
         self.telemetry().effect_is_over(state, sql, &ended, comes, now)?;
         let Some(next) = next else {
@@ -390,12 +390,12 @@ impl Effects<'_> {
 }
 
 /// An attempt in progress. Dropping it frees its slot.
-struct Running {
+struct AttemptGuard {
     thread: Thread,
     id: i64,
 }
 
-impl Drop for Running {
+impl Drop for AttemptGuard {
     fn drop(&mut self) {
         self.thread.ephemeral.effects.borrow_mut().remove(&self.id);
         self.thread.ephemeral.notify_alarm();

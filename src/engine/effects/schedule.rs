@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::definitions::{Sought, schema};
-use crate::engine::export::works::Comes;
+use crate::definitions::{ReferenceKind, schema};
+use crate::engine::export::detached::Recurrence;
 use crate::engine::features::Effects;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
@@ -32,7 +32,7 @@ struct SubagentCall {
 
 /// The initiator of a cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum Initiator {
     Agent,
     User,
 }
@@ -45,7 +45,7 @@ impl Effects<'_> {
         let mut body =
             Body::parse(&request.body)?.known(&["name", "args", "delay", "at", "every", "cron"])?;
         let name = body.string("name")?.ok_or_else(|| Error::missing("name"))?;
-        let name = self.named(&Scope::default(), "name", &name, Sought::Effect)?.into_owned();
+        let name = self.named(&Scope::default(), "name", &name, ReferenceKind::Effect)?.into_owned();
         let args = body.take("args").unwrap_or_else(|| json!({}));
         let delay = body.whole("delay")?;
         let (from, field) = match (delay, body.take("at")) {
@@ -109,7 +109,7 @@ impl Effects<'_> {
 
     fn add_effect(&self, mut effect: Effect, key: Option<&Key>, by: &Scope, now: i64) -> Result<i64> {
         let effect = self.transition(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             let open = tally::counts(state, sql)?.open;
             if open >= limits::EFFECTS {
                 let message = format!("{open} effects are scheduled already, the most that a thread holds.");
@@ -209,17 +209,18 @@ impl Effects<'_> {
 
     /// `POST …/effects/:id/cancel`. A repeating effect does not occur again. An attempt in progress
     /// continues.
-    pub(crate) fn cancel_effect(&self, id: &str, by: By) -> Result<Reply> {
+    pub(crate) fn cancel_effect(&self, id: &str, by: Initiator) -> Result<Reply> {
         let now = self.host.now_us();
         let effect = self.transition(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             let mut effect = rows::find(&state.meta.stem, sql, id)?;
             match effect.status {
                 Status::Pending => {
-                    effect.status = if by == By::User { Status::UserCanceled } else { Status::AgentCanceled };
+                    effect.status =
+                        if by == Initiator::User { Status::UserCanceled } else { Status::AgentCanceled };
                     effect.at_us = now;
                     state.effects.set(state.effects.get().moved(-1, 1));
-                    self.telemetry().effect_is_over(state, sql, &effect, Comes::NoMore, now)?;
+                    self.telemetry().effect_is_over(state, sql, &effect, Recurrence::NoMore, now)?;
                 }
                 Status::Processing if effect.repeats.is_some() => effect.repeats = None,
                 Status::Processing => return Err(conflict(id, "is running")),
@@ -231,7 +232,7 @@ impl Effects<'_> {
             Ok(effect)
         })?;
         self.announce_effect(&effect)?;
-        let by = if by == By::User { "user" } else { "agent" };
+        let by = if by == Initiator::User { "user" } else { "agent" };
         Ok(Reply::json(200, &json!({ "action": "canceled", "id": id, "canceledBy": by })))
     }
 
@@ -240,7 +241,7 @@ impl Effects<'_> {
     pub(crate) fn run_effect_now(&self, id: &str) -> Result<Reply> {
         let now = self.host.now_us();
         let effect = self.read(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             rows::find(&state.meta.stem, sql, id)
         })?;
         match effect.status {
@@ -283,7 +284,7 @@ impl Effects<'_> {
 
 /// For code: returns whether there was an effect that could be cancelled.
 pub(crate) fn remove(thread: &Thread, id: &str) -> Result<bool> {
-    match thread.effects().cancel_effect(id, By::Agent) {
+    match thread.effects().cancel_effect(id, Initiator::Agent) {
         Ok(_) => Ok(true),
         Err(error) if matches!(error.code, Code::NotFound | Code::Conflict) => Ok(false),
         Err(error) => Err(error),

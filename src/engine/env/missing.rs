@@ -51,8 +51,8 @@ impl Variables<'_> {
 
     /// The requirements of this agent, for a thread that itself has the `given` names.
     #[inline(never)]
-    pub(crate) fn needs(&self, agent: &Agent, given: &dyn Fn(&str) -> bool) -> Needs {
-        let mut needs = Needs::default();
+    pub(crate) fn needs(&self, agent: &Agent, given: &dyn Fn(&str) -> bool) -> RequiredVariables {
+        let mut needs = RequiredVariables::default();
         for found in graph::reach(&self.catalog, agent) {
             for variable in found.item.variables().iter().filter(|variable| variable.required) {
                 if variable.scoped && found.handed {
@@ -76,7 +76,7 @@ impl Variables<'_> {
 
 /// The names of the variables that an agent requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Needs {
+pub(crate) struct RequiredVariables {
     /// All required names.
     pub(crate) required: Vec<String>,
     /// The required names without a value.

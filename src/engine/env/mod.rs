@@ -10,13 +10,13 @@ pub(crate) mod own;
 pub(crate) mod secrets;
 
 use crate::definitions::catalog::RESERVED_PREFIX;
-use crate::definitions::graph::{Declared, Env};
+use crate::definitions::graph::{DeclaredVariables, Env};
 use crate::definitions::hook::Hook;
 use crate::definitions::variable::Variable;
 use crate::definitions::{Tool, ToolEntry, VariableKind};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Variables;
-use crate::env::Held;
+use crate::env::StoredValue;
 use crate::error::{Error, Result};
 
 /// A resolved value.
@@ -32,7 +32,7 @@ impl Variables<'_> {
     /// A value of the deployment: a Worker variable, or else a value of the instance. Definitions cannot read
     /// the runtime's own settings.
     pub(crate) fn deployment(&self, name: &str) -> Option<String> {
-        self.text_or_log(name, Ok(self.of_deployment(name)))
+        self.text_or_log(name, Ok(self.deployment_variable(name)))
     }
 
     /// A value for a prompt's `env` part. A secret yields an empty text, because prompts may not show it.
@@ -145,15 +145,15 @@ impl Variables<'_> {
     }
 
     /// Resolves a name from the thread's level down, if the values are loaded.
-    fn lower_levels(&self, name: &str, own: Option<Held>, below: &[&Env]) -> Option<Value> {
+    fn lower_levels(&self, name: &str, own: Option<StoredValue>, below: &[&Env]) -> Option<Value> {
         let held = own.or_else(|| self.ephemeral.env.levels.account(name));
         held.map(|held| self.typed(name, &held))
-            .or_else(|| self.of_deployment(name))
+            .or_else(|| self.deployment_variable(name))
             .or_else(|| self.defined(name, below))
     }
 
     #[inline(never)]
-    pub(crate) fn of_deployment(&self, name: &str) -> Option<Value> {
+    pub(crate) fn deployment_variable(&self, name: &str) -> Option<Value> {
         if name.starts_with(RESERVED_PREFIX) {
             return None;
         }
@@ -171,13 +171,13 @@ impl Variables<'_> {
 
     /// A stored value. It is a secret if its stored type or its declaration says so.
     #[inline(never)]
-    fn typed(&self, name: &str, held: &Held) -> Value {
+    fn typed(&self, name: &str, held: &StoredValue) -> Value {
         let kind = if self.declared().is_secret(name) { VariableKind::Secret } else { held.kind };
         Value { kind, text: held.read().map(str::to_owned) }
     }
 
-    pub(crate) fn declared(&self) -> &Declared {
-        self.ephemeral.env.declared.get_or_init(|| Declared::of(&self.catalog))
+    pub(crate) fn declared(&self) -> &DeclaredVariables {
+        self.ephemeral.env.declared.get_or_init(|| DeclaredVariables::of(&self.catalog))
     }
 
     /// The text of a value. An unreadable value is logged and yields `None`.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::definitions::VariableKind;
 use crate::engine::features::Variables;
-use crate::env::{Change, Held, KEYS_VAR, Keys, Level, Set};
+use crate::env::{Change, KEYS_VAR, Keys, Level, StoredValue, VariableSet};
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::request::fields::Body;
@@ -15,7 +15,7 @@ use crate::store::{env as table, meta};
 /// The validated values of a new thread, not stored yet.
 pub(crate) struct NewEnv {
     pub(crate) change: Change,
-    pub(crate) set: Set,
+    pub(crate) set: VariableSet,
 }
 
 /// The binding of a thread's encrypted values.
@@ -30,20 +30,20 @@ impl Variables<'_> {
     }
 
     /// The thread's values, read once.
-    pub(crate) fn own_set<'s>(&self, state: &'s mut State, sql: &dyn Sql) -> Result<&'s mut Set> {
+    pub(crate) fn own_set<'s>(&self, state: &'s mut State, sql: &dyn Sql) -> Result<&'s mut VariableSet> {
         if state.env.is_none() {
             let object = object(&state.meta.thread_id);
             state.env = Some(match state.meta.env {
-                0 => Set::empty(&object),
+                0 => VariableSet::empty(&object),
                 // Without keys every value reports that it cannot be read.
-                _ => Set::of(&object, table::rows(sql)?, &self.keys().unwrap_or_default()),
+                _ => VariableSet::of(&object, table::rows(sql)?, &self.keys().unwrap_or_default()),
             });
         }
         state.env.as_mut().ok_or_else(|| Error::internal("values were read and are not there"))
     }
 
     /// The thread's own value of a name.
-    pub(crate) fn own(&self, name: &str) -> Result<Option<Held>> {
+    pub(crate) fn own(&self, name: &str) -> Result<Option<StoredValue>> {
         self.read_mut(|state, sql| Ok(self.own_set(state, sql)?.get(name).cloned()))
     }
 
@@ -57,7 +57,7 @@ impl Variables<'_> {
         let values = if tenvs.is_some() { ("tenvs", tenvs) } else { ("env", env) };
         let types = ("env_types", body.take("env_types"));
         let change = Change::parse(values, types, ("", None), Level::Thread, &self.catalog)?;
-        let set = Set::empty(&object(thread_id)).changed(&change)?;
+        let set = VariableSet::empty(&object(thread_id)).changed(&change)?;
         if !set.is_empty() {
             self.keys()?;
         }
@@ -105,7 +105,7 @@ impl Variables<'_> {
     pub(crate) fn set_env(&self, name: &str, value: &str, kind: Option<VariableKind>) -> Result<()> {
         let change = Change::one(name, value, kind, &self.catalog)?;
         let told = self.transition(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             self.store_env(state, sql, &change)?;
             Ok(state.meta.children > 0)
         })?;

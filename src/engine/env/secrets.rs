@@ -12,7 +12,7 @@ use crate::definitions::VariableKind;
 use crate::definitions::message::ToolResult;
 use crate::engine::export::config::{HEADERS, secrets as secrets_in};
 use crate::engine::features::Variables;
-use crate::env::{Held, Redactor, Set, Shown, Tells};
+use crate::env::{Redact, Redacted, Redactor, StoredValue, VariableSet};
 use crate::error::{Error, Fault, Result};
 use crate::host::Sql;
 use crate::models::ProviderError;
@@ -47,11 +47,11 @@ impl Variables<'_> {
         self.gather_with(own);
     }
 
-    fn gather_with(&self, own: Option<Vec<(String, Held)>>) {
+    fn gather_with(&self, own: Option<Vec<(String, StoredValue)>>) {
         let secrets = &self.ephemeral.env.secrets;
         let declared = self.declared();
         let whole = own.is_some();
-        let mut held: Vec<(String, Held)> = Vec::new();
+        let mut held: Vec<(String, StoredValue)> = Vec::new();
         self.ephemeral.env.levels.each(|name, value| held.push((name.to_owned(), value.clone())));
         held.extend(own.into_iter().flatten());
         let mut known = secrets.known.borrow_mut();
@@ -101,12 +101,12 @@ impl Variables<'_> {
     }
 
     /// Redacts any value, as required for storing, sending, logging and cutting.
-    pub(crate) fn shown<T: Tells>(&self, told: T) -> Shown<T> {
+    pub(crate) fn shown<T: Redact>(&self, told: T) -> Redacted<T> {
         self.redactor().shown(told)
     }
 
     /// Redacts a text during a transition.
-    pub(crate) fn shown_within(&self, state: &mut State, sql: &dyn Sql, text: String) -> Result<Shown> {
+    pub(crate) fn shown_within(&self, state: &mut State, sql: &dyn Sql, text: String) -> Result<Redacted> {
         self.learn_own(state, sql)?;
         Ok(self.shown(text))
     }
@@ -181,7 +181,7 @@ impl Variables<'_> {
     }
 
     /// Redacts a provider's error message, then shortens it.
-    pub(crate) fn told_failure(&self, error: ProviderError) -> ProviderError {
+    pub(crate) fn redacted_failure(&self, error: ProviderError) -> ProviderError {
         let redactor = self.redactor();
         error.told(|text| redactor.owned(text))
     }
@@ -215,13 +215,13 @@ fn fields(secrets: &Redactor, fields: Map<String, Value>) -> Map<String, Value> 
 }
 
 /// Redacts the metadata of a file, but not its bytes.
-impl Tells for FileOptions {
+impl Redact for FileOptions {
     fn without(self, secrets: &Redactor) -> FileOptions {
         FileOptions { metadata: self.metadata.map(|metadata| fields(secrets, metadata)), ..self }
     }
 }
 
-impl Tells for NewAttachment {
+impl Redact for NewAttachment {
     fn without(self, secrets: &Redactor) -> NewAttachment {
         let text = |text: String| secrets.owned(text);
         match self {
@@ -240,7 +240,7 @@ impl Tells for NewAttachment {
 }
 
 /// Redacts a message from code, because models read it.
-impl Tells for NewMessage {
+impl Redact for NewMessage {
     fn without(self, secrets: &Redactor) -> NewMessage {
         if secrets.is_empty() {
             return self;
@@ -254,7 +254,7 @@ impl Tells for NewMessage {
     }
 }
 
-impl Tells for MessageUpdate {
+impl Redact for MessageUpdate {
     fn without(self, secrets: &Redactor) -> MessageUpdate {
         MessageUpdate {
             content: self.content.map(|text| secrets.owned(text)),
@@ -265,7 +265,7 @@ impl Tells for MessageUpdate {
 }
 
 /// Redacts headers and body.
-impl Tells for EndpointAnswer {
+impl Redact for EndpointAnswer {
     fn without(mut self, secrets: &Redactor) -> EndpointAnswer {
         if secrets.is_empty() {
             return self;
@@ -282,7 +282,7 @@ impl Tells for EndpointAnswer {
     }
 }
 
-fn held_in(set: &Set) -> Vec<(String, Held)> {
+fn held_in(set: &VariableSet) -> Vec<(String, StoredValue)> {
     set.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()
 }
 

@@ -1,12 +1,12 @@
 //! State that exists only while the object lives. All of it can be lost at any moment. Nothing here is shared
 //! with another object.
 //!
-//! * Here: the flow, waiting clients, the partial text, the alarm. `works`: detached work. `values`: values
+//! * Here: the flow, waiting clients, the partial text, the alarm. `detached`: detached work. `values`: values
 //!   of variables that were read. `offers`: the tools that the requests of a prompt share.
 
+pub(crate) mod detached;
 pub(crate) mod offers;
 pub(crate) mod values;
-pub(crate) mod works;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -16,10 +16,10 @@ use futures::channel::oneshot;
 use futures::future::AbortHandle;
 
 use crate::definitions::Snapshot;
-use crate::engine::budget::Spending;
+use crate::engine::budget::ReservedAmounts;
+use crate::engine::ephemeral::detached::RunningWork;
 use crate::engine::ephemeral::offers::Offers;
 use crate::engine::ephemeral::values::Values;
-use crate::engine::ephemeral::works::Works;
 use crate::engine::mcp::KnownSession;
 use crate::engine::progress::Progress;
 use crate::engine::summary::Summaries;
@@ -28,10 +28,10 @@ use crate::mcp_client::oauth::grant::KnownToken;
 use crate::models::{CachedJson, ChatMessage};
 use crate::request::directory_call::McpReport;
 use crate::sdk::run_handle::{Abort, Context};
-use crate::sdk::scope::Entered;
+use crate::sdk::scope::EntryMode;
 use crate::sorted::{SortedMap, SortedSet};
 use crate::store::mcp::List;
-use crate::store::messages::Shared;
+use crate::store::messages::SharedRow;
 use crate::store::runs::Run;
 
 /// The memory of one life of the object; each life begins with an empty one.
@@ -48,8 +48,8 @@ pub(crate) struct Ephemeral {
     pub(crate) waiters: RefCell<Vec<Waiter>>,
     pub(crate) partial: RefCell<Option<Partial>>,
     /// Messages that listeners were shown as queued.
-    pub(crate) announced_queue: RefCell<Vec<Shared>>,
-    pub(crate) alarm: Armed,
+    pub(crate) announced_queue: RefCell<Vec<SharedRow>>,
+    pub(crate) alarm: AlarmState,
     /// Requests sent since this event began.
     pub(crate) outgoing: Cell<u32>,
     /// Whether an envelope was written whose delivery has not begun. Those of earlier lives are the alarm's.
@@ -61,7 +61,7 @@ pub(crate) struct Ephemeral {
     /// The turn in which a shared memory did not list its contents. It is not queried again in that turn.
     pub(crate) silent_memory: Cell<Option<i64>>,
     /// Whether the open step may have receipts of an earlier flow.
-    pub(crate) entered: Cell<Entered>,
+    pub(crate) entered: Cell<EntryMode>,
     /// Block of the last step whose history was halved.
     pub(crate) halved: Cell<Option<i64>>,
     /// Values of variables.
@@ -77,11 +77,11 @@ pub(crate) struct Ephemeral {
     /// The state of moving files between the database and the bucket.
     pub(crate) mover: BucketSync,
     /// Waiters for the hooks of a new thread, while they run.
-    pub(crate) created_hook: Telling,
+    pub(crate) created_hook: CreationWaiters,
     /// Detached work.
-    pub(crate) works: Works,
+    pub(crate) works: RunningWork,
     /// Failures of this run that were reported to the operator.
-    pub(crate) told_failures: RefCell<ToldFailures>,
+    pub(crate) told_failures: RefCell<ReportedFailures>,
     /// The snapshots of definitions with which runs begin, by agent.
     pub(crate) snapshots: RefCell<SortedMap<String, Rc<Snapshot>>>,
     /// Whether the log is known to have the snapshot of the thread's first run.
@@ -93,7 +93,7 @@ pub(crate) struct Ephemeral {
     /// The last progress of the run.
     pub(crate) progress: Progress,
     /// The spending in progress.
-    pub(crate) spending: Spending,
+    pub(crate) spending: ReservedAmounts,
     /// The state of summaries.
     pub(crate) summaries: Summaries,
     /// Sessions with MCP servers, by the servers' names.
@@ -148,7 +148,7 @@ pub(crate) struct Waiter {
 #[derive(Clone, Debug)]
 pub(crate) enum Verdict {
     /// The run is over; with the message that ended it.
-    Ended(Run, Option<Shared>),
+    Ended(Run, Option<SharedRow>),
     /// It waits for something outside.
     Parked(Option<Run>),
     /// The thread is stopped and the message is still queued.
@@ -168,7 +168,7 @@ pub(crate) struct Partial {
 
 /// The known state of the object's alarm.
 #[derive(Default)]
-pub(crate) struct Armed(Cell<Alarm>);
+pub(crate) struct AlarmState(Cell<Alarm>);
 
 /// The states of the alarm slot, as far as this object knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -184,7 +184,7 @@ pub(crate) enum Alarm {
     Held,
 }
 
-impl Armed {
+impl AlarmState {
     pub(crate) fn get(&self) -> Alarm {
         self.0.get()
     }
@@ -207,25 +207,25 @@ impl Armed {
         }
     }
 
-    /// Forgets when the guard is dropped, unless [`Forgetting::keep`] was called.
-    pub(crate) fn forget_unless_kept(&self) -> Forgetting<'_> {
-        Forgetting { armed: self, kept: false }
+    /// Forgets when the guard is dropped, unless [`AlarmGuard::keep`] was called.
+    pub(crate) fn forget_unless_kept(&self) -> AlarmGuard<'_> {
+        AlarmGuard { armed: self, kept: false }
     }
 }
 
-/// See [`Armed::forget_unless_kept`].
-pub(crate) struct Forgetting<'a> {
-    armed: &'a Armed,
+/// See [`AlarmState::forget_unless_kept`].
+pub(crate) struct AlarmGuard<'a> {
+    armed: &'a AlarmState,
     kept: bool,
 }
 
-impl Forgetting<'_> {
+impl AlarmGuard<'_> {
     pub(crate) fn keep(mut self) {
         self.kept = true;
     }
 }
 
-impl Drop for Forgetting<'_> {
+impl Drop for AlarmGuard<'_> {
     fn drop(&mut self) {
         if !self.kept {
             self.armed.forget();
@@ -241,7 +241,7 @@ pub(crate) struct BucketSync {
 }
 
 /// The last failures that were reported in this run.
-pub(crate) type ToldFailures = VecDeque<String>;
+pub(crate) type ReportedFailures = VecDeque<String>;
 
 /// Waiters for `after_thread_created` while it runs.
-pub(crate) type Telling = std::cell::RefCell<Option<Vec<oneshot::Sender<()>>>>;
+pub(crate) type CreationWaiters = std::cell::RefCell<Option<Vec<oneshot::Sender<()>>>>;

@@ -3,9 +3,9 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
-use crate::definitions::graph::Declared;
+use crate::definitions::graph::DeclaredVariables;
 use crate::env::level::Level;
-use crate::env::{Held, Redactor};
+use crate::env::{Redactor, StoredValue};
 
 /// The levels of the account and the instance.
 #[derive(Default)]
@@ -18,17 +18,17 @@ pub(crate) struct Levels {
 
 impl Levels {
     /// The owner's value.
-    pub(crate) fn account(&self, name: &str) -> Option<Held> {
+    pub(crate) fn account(&self, name: &str) -> Option<StoredValue> {
         self.account.borrow().as_ref().and_then(|copy| copy.set.get(name).cloned())
     }
 
     /// The instance's value.
-    pub(crate) fn instance(&self, name: &str) -> Option<Held> {
+    pub(crate) fn instance(&self, name: &str) -> Option<StoredValue> {
         self.instance.borrow().as_ref().and_then(|copy| copy.set.get(name).cloned())
     }
 
     /// Every value of both.
-    pub(crate) fn each(&self, mut see: impl FnMut(&str, &Held)) {
+    pub(crate) fn each(&self, mut see: impl FnMut(&str, &StoredValue)) {
         for level in [&self.account, &self.instance] {
             level.borrow().iter().flat_map(|copy| copy.set.iter()).for_each(|(name, held)| see(name, held));
         }
@@ -62,7 +62,7 @@ pub(crate) struct Values {
     /// Values that must not be shown.
     pub(crate) secrets: Secrets,
     /// The declarations of names.
-    pub(crate) declared: OnceCell<Declared>,
+    pub(crate) declared: OnceCell<DeclaredVariables>,
     /// The last agent that was checked, and whether it uses values.
     pub(crate) uses: std::cell::RefCell<Option<(String, bool)>>,
 }

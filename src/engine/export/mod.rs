@@ -2,39 +2,39 @@
 //! has made many steps. It reads the rows from its last position, sends one request, and stores the new
 //! position. A collector never delays a run: a rejected request is retried for a while and then dropped.
 //!
-//! * This file: the runs that are to be exported, and the job. `works`: detached work. `config`: the
+//! * This file: the runs that are to be exported, and the job. `detached`: detached work. `config`: the
 //!   collector. `send`: one request and its response.
 
 pub(crate) mod config;
+pub(crate) mod detached;
 pub(crate) mod send;
-pub(crate) mod works;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::export::config::{Collector, Protocol};
-use crate::engine::export::send::{Answered, Signal};
+use crate::engine::export::send::{SendOutcome, Signal};
 use crate::engine::features::Telemetry;
 use crate::engine::jobs::JobEnd;
 use crate::engine::outbox::DIRECTORY_US;
 use crate::engine::spans::attributes::SpanDetails;
 use crate::engine::spans::facts::Facts;
-use crate::engine::spans::{Place as Of, Span, build, metrics, otlp};
+use crate::engine::spans::{RunRelation as Of, Span, build, metrics, otlp};
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
+use crate::store::detached_work as table;
 use crate::store::jobs::{Job, Kind};
 use crate::store::log::Event;
 use crate::store::runs::{Run, traces};
 use crate::store::state::State;
-use crate::store::works as table;
 use crate::store::{jobs, meta};
 use crate::trace::Trace;
 
 /// The position of the export: the next spans belong to this run, to its steps from `after` on, without the
 /// first `skip`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+struct Position {
     run: i64,
     #[serde(default)]
     after: i64,
@@ -53,20 +53,20 @@ struct Batch {
     spans: Vec<Value>,
     /// The spans for metrics.
     told: Vec<Span>,
-    rest: Rest,
+    rest: Remainder,
 }
 
 /// The remaining work after an accepted request.
-struct Rest {
+struct Remainder {
     /// The position of the next request.
-    place: Place,
-    open: Open,
+    place: Position,
+    open: StopReason,
     /// The newest run when the rows were read. It may have continued since.
-    seen: Newest,
+    seen: RunProgress,
 }
 
 /// The reason for which reading stopped.
-enum Open {
+enum StopReason {
     /// The request was full.
     Batch,
     /// The newest run is in progress; its trace.
@@ -77,25 +77,25 @@ enum Open {
 
 /// The progress of the newest run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Newest {
+struct RunProgress {
     run: i64,
     block: i64,
     parked: bool,
     ended: bool,
 }
 
-impl Newest {
-    fn of(run: &Run) -> Newest {
-        Newest { run: run.id, block: run.block, parked: run.phase.is_parked(), ended: run.end.is_some() }
+impl RunProgress {
+    fn of(run: &Run) -> RunProgress {
+        RunProgress { run: run.id, block: run.block, parked: run.phase.is_parked(), ended: run.end.is_some() }
     }
 }
 
-fn encoded(place: &Place) -> Result<String> {
+fn encoded(place: &Position) -> Result<String> {
     serde_json::to_string(place).map_err(Error::internal)
 }
 
 /// Data that a collector has refused permanently.
-struct GivenUp {
+struct Rejection {
     spans: u64,
     /// Its response.
     why: String,
@@ -103,7 +103,7 @@ struct GivenUp {
 
 /// Number of spans in the last attempt of a job.
 pub(crate) fn spans_of(data: &str) -> u64 {
-    crate::json::from_str(data).map(|place: Place| place.spans).unwrap_or_default()
+    crate::json::from_str(data).map(|place: Position| place.spans).unwrap_or_default()
 }
 
 impl Telemetry<'_> {
@@ -118,7 +118,7 @@ impl Telemetry<'_> {
 
     /// Schedules the export of a run that has ended, parked, or made many steps. Does nothing without a
     /// collector.
-    pub(crate) fn owe_spans(&self, state: &mut State, sql: &dyn Sql, run: &Run, now: i64) -> Result<()> {
+    pub(crate) fn schedule_spans(&self, state: &mut State, sql: &dyn Sql, run: &Run, now: i64) -> Result<()> {
         if !self.exports() {
             return Ok(());
         }
@@ -126,7 +126,7 @@ impl Telemetry<'_> {
         if !trace.is_sampled() {
             return Ok(());
         }
-        let place = Place { run: run.id, after: trace.exported, ..Place::default() };
+        let place = Position { run: run.id, after: trace.exported, ..Position::default() };
         let data = encoded(&place)?;
         // At the same time as the update of the directory, so that one alarm serves both.
         let due = now + DIRECTORY_US;
@@ -138,7 +138,13 @@ impl Telemetry<'_> {
 
     /// Schedules the export of a request that a run caused and that ended after the run. `began`: the time at
     /// which it began.
-    pub(crate) fn owe_late_span(&self, state: &mut State, sql: &dyn Sql, run: i64, began: i64) -> Result<()> {
+    pub(crate) fn schedule_late_span(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        run: i64,
+        began: i64,
+    ) -> Result<()> {
         if !self.exports() {
             return Ok(());
         }
@@ -147,7 +153,7 @@ impl Telemetry<'_> {
             return Ok(());
         }
         let now = self.host.now_us();
-        let place = Place { run: run.id, late: Some(began), ..Place::default() };
+        let place = Position { run: run.id, late: Some(began), ..Position::default() };
         let data = encoded(&place)?;
         let due = now + DIRECTORY_US;
         if jobs::add(state, sql, Kind::Export, &format!("late {began}"), due, &data)? {
@@ -163,8 +169,8 @@ impl Telemetry<'_> {
 
     /// One attempt at the job.
     pub(crate) async fn export(&self, job: &Job) -> Result<JobEnd> {
-        let place: Place = crate::json::from_str(&job.data).unwrap_or_default();
-        let of_works = job.subject == works::SUBJECT;
+        let place: Position = crate::json::from_str(&job.data).unwrap_or_default();
+        let of_works = job.subject == detached::SUBJECT;
         let Some(collector) = self.collector() else {
             // Without a collector there is nothing left to export.
             return Ok(JobEnd::Done(Box::new(move |state, sql| match of_works {
@@ -180,7 +186,7 @@ impl Telemetry<'_> {
         let mut given_up = match self.send_spans(&collector, spans).await {
             Ok(refused) => Vec::from_iter(refused),
             Err((error, after_us)) => {
-                let data = encoded(&Place { spans: count, ..place })?;
+                let data = encoded(&Position { spans: count, ..place })?;
                 return Ok(JobEnd::Failed { error, after_us, data });
             }
         };
@@ -198,43 +204,43 @@ impl Telemetry<'_> {
         &self,
         collector: &Collector,
         spans: Vec<Value>,
-    ) -> Result<Option<GivenUp>, (String, i64)> {
+    ) -> Result<Option<Rejection>, (String, i64)> {
         let sent = spans.len() as u64;
         if sent == 0 {
             return Ok(None);
         }
         match self.send(collector, Signal::Spans, otlp::traces(&self.service(), spans)).await {
-            Answered::Taken => Ok(None),
-            Answered::Refused { count, why } => {
-                Ok(Some(GivenUp { spans: count.map_or(sent, |count| count.min(sent)), why }))
+            SendOutcome::Taken => Ok(None),
+            SendOutcome::Refused { count, why } => {
+                Ok(Some(Rejection { spans: count.map_or(sent, |count| count.min(sent)), why }))
             }
-            Answered::Later { why, after_us } => Err((why, after_us)),
+            SendOutcome::Later { why, after_us } => Err((why, after_us)),
         }
     }
 
     /// Sends metrics without retries, because a collector would count them twice. Returns the error, once
     /// while the object lives.
-    async fn send_metrics(&self, collector: &Collector, told: &[Span]) -> Option<GivenUp> {
+    async fn send_metrics(&self, collector: &Collector, told: &[Span]) -> Option<Rejection> {
         collector.metrics.as_ref()?;
         let metrics = metrics::metrics(told);
         if metrics.is_empty() {
             return None;
         }
         let why = match self.send(collector, Signal::Metrics, otlp::metrics(&self.service(), metrics)).await {
-            Answered::Taken => return None,
-            Answered::Refused { why, .. } => why,
-            Answered::Later { why, .. } => {
+            SendOutcome::Taken => return None,
+            SendOutcome::Refused { why, .. } => why,
+            SendOutcome::Later { why, .. } => {
                 self.variables().log_once(format!("metrics were not taken: {why}"));
                 return None;
             }
         };
         let before = self.ephemeral.metrics_refused.replace(Some(why.clone()));
-        (before.as_ref() != Some(&why)).then_some(GivenUp { spans: 0, why })
+        (before.as_ref() != Some(&why)).then_some(Rejection { spans: 0, why })
     }
 
     /// Counts and logs spans that a collector refused permanently.
-    fn spans_given_up(&self, state: &mut State, sql: &dyn Sql, job: &Job, all: &[GivenUp]) -> Result<()> {
-        for GivenUp { spans, why } in all {
+    fn spans_given_up(&self, state: &mut State, sql: &dyn Sql, job: &Job, all: &[Rejection]) -> Result<()> {
+        for Rejection { spans, why } in all {
             Self::count_dropped(state, sql, *spans)?;
             let why = self.variables().shown_within(state, sql, why.clone())?;
             Event::job_failure(job, Some(*spans), &why).insert(sql, self.host.now_us())?;
@@ -257,16 +263,16 @@ impl Telemetry<'_> {
     }
 
     /// The next spans, up to the limit of one request.
-    fn batch(&self, place: &Place) -> Result<Batch> {
+    fn batch(&self, place: &Position) -> Result<Batch> {
         self.read(|state, sql| {
-            let Some(seen) = state.run.as_ref().map(Newest::of) else {
+            let Some(seen) = state.run.as_ref().map(RunProgress::of) else {
                 return Err(Error::internal("spans are owed of a thread without runs"));
             };
-            let place = Place { spans: 0, ..place.clone() };
+            let place = Position { spans: 0, ..place.clone() };
             let mut batch = Batch {
                 spans: Vec::new(),
                 told: Vec::new(),
-                rest: Rest { place, open: Open::Nothing, seen },
+                rest: Remainder { place, open: StopReason::Nothing, seen },
             };
             if let Some(began) = batch.rest.place.late {
                 if let Some(facts) = self.facts_of(state, sql, batch.rest.place.run)? {
@@ -289,7 +295,7 @@ impl Telemetry<'_> {
                     bytes += json.to_string().len();
                     let full = batch.spans.len() >= limits::EXPORT_SPANS || bytes > limits::EXPORT_BYTES;
                     if full && !batch.spans.is_empty() {
-                        batch.rest.open = Open::Batch;
+                        batch.rest.open = StopReason::Batch;
                         return Ok(batch);
                     }
                     batch.spans.push(json);
@@ -298,10 +304,10 @@ impl Telemetry<'_> {
                 }
                 if facts.run.end.is_none() {
                     (batch.rest.place.after, batch.rest.place.skip) = (facts.run.block, 0);
-                    batch.rest.open = Open::Run(facts.trace);
+                    batch.rest.open = StopReason::Run(facts.trace);
                     break;
                 }
-                batch.rest.place = Place { run: facts.run.id + 1, ..Place::default() };
+                batch.rest.place = Position { run: facts.run.id + 1, ..Position::default() };
             }
             Ok(batch)
         })
@@ -331,25 +337,25 @@ impl Telemetry<'_> {
     }
 }
 
-impl Rest {
+impl Remainder {
     /// Stores that the request was accepted, with the progress of a run that is active. Returns the remaining
     /// work.
     fn stored(self, state: &mut State, sql: &dyn Sql) -> Result<Option<String>> {
-        let Rest { place, open, seen } = self;
+        let Remainder { place, open, seen } = self;
         if place.late.is_some() {
             return Ok(None);
         }
-        let Some(now) = state.run.as_ref().map(Newest::of) else { return Ok(None) };
+        let Some(now) = state.run.as_ref().map(RunProgress::of) else { return Ok(None) };
         // A run that has ended or parked since the read adds no job while this one exists.
         let since = place.run == now.run && now != seen && (now.ended || now.parked);
         let behind = match &open {
-            Open::Batch => true,
-            Open::Run(_) | Open::Nothing => place.run < now.run || since,
+            StopReason::Batch => true,
+            StopReason::Run(_) | StopReason::Nothing => place.run < now.run || since,
         };
         if behind {
             return encoded(&place).map(Some);
         }
-        if let (Open::Run(mut trace), Some(run)) =
+        if let (StopReason::Run(mut trace), Some(run)) =
             (open, state.run.as_mut().filter(|run| run.id == place.run))
         {
             trace.exported = place.after;

@@ -7,12 +7,12 @@ use serde_json::Value;
 use crate::engine::export::config::{Collector, METRICS_PATH, Protocol, TRACES};
 use crate::engine::features::Telemetry;
 use crate::engine::spans::protobuf;
-use crate::engine::spans::protobuf::Rejected;
-use crate::host::http::{Reads, Request, Response};
+use crate::engine::spans::protobuf::PartialSuccess;
+use crate::host::http::{HeaderSelection, Request, Response};
 use crate::limits;
 use crate::models::backoff::retry_after_ms;
 use crate::text::first_bytes;
-use crate::work::timeout::Watch;
+use crate::work::timeout::Deadline;
 
 /// Maximum bytes of a response that are read.
 const ANSWER_BYTES: usize = 64 << 10;
@@ -51,7 +51,7 @@ impl Signal {
 }
 
 /// A response, complete or up to where it broke off.
-struct Answer {
+struct CollectorResponse {
     status: u16,
     is_protobuf: bool,
     retry_after_ms: Option<i64>,
@@ -59,7 +59,7 @@ struct Answer {
 }
 
 /// The outcome of a request.
-pub(crate) enum Answered {
+pub(crate) enum SendOutcome {
     Taken,
     /// Refused permanently: all of it, or this number of spans or data points.
     Refused {
@@ -75,10 +75,10 @@ pub(crate) enum Answered {
 
 impl Telemetry<'_> {
     /// Sends a request once, after removing secrets.
-    pub(crate) async fn send(&self, collector: &Collector, signal: Signal, request: Value) -> Answered {
-        let later = |why: String| Answered::Later { why, after_us: 0 };
+    pub(crate) async fn send(&self, collector: &Collector, signal: Signal, request: Value) -> SendOutcome {
+        let later = |why: String| SendOutcome::Later { why, after_us: 0 };
         let exchange = self.exchange(collector, signal, request);
-        let answer = match Watch::for_ms(&*self.host, limits::EXPORT_MS).within(exchange).await {
+        let answer = match Deadline::for_ms(&*self.host, limits::EXPORT_MS).within(exchange).await {
             None => {
                 return later(format!("the collector did not answer within {} s", limits::EXPORT_MS / 1000));
             }
@@ -89,7 +89,7 @@ impl Telemetry<'_> {
             200..300 => self.taken(signal, answer.rejected()),
             429 | 502 | 503 | 504 => {
                 let after_us = answer.retry_after_ms.unwrap_or(0).saturating_mul(1000);
-                Answered::Later { why: format!("the collector answered {}", answer.status), after_us }
+                SendOutcome::Later { why: format!("the collector answered {}", answer.status), after_us }
             }
             status => {
                 let (of, path) = (signal.as_str(), signal.path());
@@ -100,7 +100,7 @@ impl Telemetry<'_> {
                     why.push_str(&line);
                 }
                 self.log_once_in_process(&why);
-                Answered::Refused { count: None, why }
+                SendOutcome::Refused { count: None, why }
             }
         }
     }
@@ -110,7 +110,7 @@ impl Telemetry<'_> {
         collector: &Collector,
         signal: Signal,
         request: Value,
-    ) -> Result<Answer, String> {
+    ) -> Result<CollectorResponse, String> {
         let request = self.variables().redact_json(request);
         let body = match collector.protocol {
             Protocol::Json => Bytes::from(request.to_string()),
@@ -122,12 +122,17 @@ impl Telemetry<'_> {
         };
         let mut headers = vec![("content-type".to_owned(), collector.protocol.content_type().to_owned())];
         headers.extend(collector.headers.iter().cloned());
-        let request =
-            Request { method: "POST", url: url.clone(), headers, body: Some(body), reads: Reads::Type };
+        let request = Request {
+            method: "POST",
+            url: url.clone(),
+            headers,
+            body: Some(body),
+            reads: HeaderSelection::Type,
+        };
         let mut response = self.host.fetch(request).await.map_err(|error| error.to_string())?;
         let after = retry_after_ms(None, response.header("retry-after"), self.host.now_us());
         let kind = response.header("content-type").unwrap_or_default();
-        Ok(Answer {
+        Ok(CollectorResponse {
             status: response.status,
             is_protobuf: kind.contains(Protocol::Protobuf.content_type()),
             retry_after_ms: after.and_then(|ms| i64::try_from(ms).ok()),
@@ -136,17 +141,17 @@ impl Telemetry<'_> {
     }
 
     /// Handles an accepted request, of which the collector may have rejected a part.
-    fn taken(&self, signal: Signal, rejected: Rejected) -> Answered {
-        let Rejected { count, message } = rejected;
+    fn taken(&self, signal: Signal, rejected: PartialSuccess) -> SendOutcome {
+        let PartialSuccess { count, message } = rejected;
         if count <= 0 && message.is_empty() {
-            return Answered::Taken;
+            return SendOutcome::Taken;
         }
         let (of, said) = (signal.as_str(), self.one_line(&message));
         let why = format!("the collector did not take {count} of the {of}: {said}");
         self.log_once_in_process(&why);
         match u64::try_from(count) {
-            Ok(count @ 1..) => Answered::Refused { count: Some(count), why },
-            _ => Answered::Taken,
+            Ok(count @ 1..) => SendOutcome::Refused { count: Some(count), why },
+            _ => SendOutcome::Taken,
         }
     }
 
@@ -166,7 +171,7 @@ impl Telemetry<'_> {
     }
 }
 
-impl Answer {
+impl CollectorResponse {
     /// The text of a refusal.
     fn text(&self) -> String {
         match self.is_protobuf {
@@ -176,7 +181,7 @@ impl Answer {
     }
 
     /// The rejected part of an accepted request.
-    fn rejected(&self) -> Rejected {
+    fn rejected(&self) -> PartialSuccess {
         if self.is_protobuf {
             return protobuf::rejected(&self.bytes);
         }
@@ -188,7 +193,10 @@ impl Answer {
             None => 0,
         };
         let message = partial.get("errorMessage").and_then(Value::as_str).unwrap_or_default();
-        Rejected { count: count("rejectedSpans") + count("rejectedDataPoints"), message: message.to_owned() }
+        PartialSuccess {
+            count: count("rejectedSpans") + count("rejectedDataPoints"),
+            message: message.to_owned(),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::engine::files::write::{Content, Draft, check_room, install};
 use crate::engine::files::{search, tree};
 use crate::error::Result;
 use crate::host::Sql;
-use crate::store::changed::FileChange;
+use crate::store::changes::FileChange;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{FileOptions, FileRecord};
 use crate::store::files::Kind;

@@ -52,7 +52,7 @@ impl Files<'_> {
             Ok(None) => {}
             Ok(Some(_)) => {
                 self.ephemeral.mover.busy.set(true);
-                let moving = Moving(self.0.clone());
+                let moving = MoveGuard(self.0.clone());
                 self.host.spawn(Box::pin(async move { moving.0.files().move_files().await }));
             }
             Err(error) => self.variables().log(&format!("files were not moved: {error}")),
@@ -62,7 +62,7 @@ impl Files<'_> {
     /// The next row to move, except these. `None` in a terminated thread, whose content is only deleted.
     fn next_move(&self, besides: &SortedSet<i64>) -> Result<Option<Row>> {
         self.read(|state, sql| {
-            if state.must_live().is_err() {
+            if state.ensure_not_terminated().is_err() {
                 return Ok(None);
             }
             Ok(table::moving(sql)?.into_iter().find(|row| !besides.contains(&row.id)))
@@ -132,7 +132,7 @@ impl Files<'_> {
     fn is_wanted(&self, id: i64) -> Result<bool> {
         self.read(|state, sql| {
             let row = table::by_id(sql, id)?;
-            Ok(state.must_live().is_ok() && row.is_some_and(|row| row.kind == Kind::File))
+            Ok(state.ensure_not_terminated().is_ok() && row.is_some_and(|row| row.kind == Kind::File))
         })
     }
 
@@ -192,9 +192,9 @@ pub(crate) fn refused(error: impl std::fmt::Display) -> Error {
 }
 
 /// Ends the move, also after a panic.
-struct Moving(Thread);
+struct MoveGuard(Thread);
 
-impl Drop for Moving {
+impl Drop for MoveGuard {
     fn drop(&mut self) {
         let mover = &self.0.ephemeral.mover;
         mover.busy.set(false);

@@ -4,15 +4,15 @@
 //! * `write`, `read`, `tree`, `search`: the operations. `glob`, `conditions`: parsers of patterns and
 //!   headers.
 //! * `uploads`: content sent in several requests. `bucket`: large content in the bucket.
-//! * `attach`: files of messages. `received`: files of other threads.
+//! * `attach`: files of messages. `staged`: files of other threads.
 
 pub(crate) mod attach;
 pub(crate) mod bucket;
 pub(crate) mod conditions;
 pub(crate) mod glob;
 pub(crate) mod read;
-pub(crate) mod received;
 pub(crate) mod search;
+pub(crate) mod staged;
 pub(crate) mod tree;
 pub(crate) mod uploads;
 pub(crate) mod write;

@@ -69,7 +69,7 @@ impl Files<'_> {
 
     /// The bytes of a file in this range, which must be valid. Each chunk is read on demand.
     pub(crate) fn bytes_of(&self, row: Row, range: Range<u64>) -> LocalBoxStream<'static, Result<Bytes>> {
-        Reading { thread: self.0.clone(), row, range, object: None }.into_stream()
+        FileReader { thread: self.0.clone(), row, range, object: None }.into_stream()
     }
 
     /// The same, with content in the bucket already opened, so that an immediate failure is an error and not
@@ -79,7 +79,7 @@ impl Files<'_> {
         row: Row,
         range: Range<u64>,
     ) -> Result<LocalBoxStream<'static, Result<Bytes>>> {
-        let mut reading = Reading { thread: self.0.clone(), row, range, object: None };
+        let mut reading = FileReader { thread: self.0.clone(), row, range, object: None };
         if reading.row.storage.is_away() {
             reading.open().await?;
         }
@@ -98,7 +98,7 @@ impl Files<'_> {
 }
 
 /// A file that is being read, wherever its content is.
-struct Reading {
+struct FileReader {
     thread: Thread,
     row: Row,
     /// The remaining range.
@@ -113,7 +113,7 @@ struct Object {
     left: Bytes,
 }
 
-impl Reading {
+impl FileReader {
     fn into_stream(self) -> LocalBoxStream<'static, Result<Bytes>> {
         Box::pin(stream::unfold(Some(self), |state| async move {
             let mut reading = state.filter(|reading| reading.range.start < reading.range.end)?;

@@ -25,7 +25,7 @@ const GROUPS: usize = 32;
 
 /// The result of a search by text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct TextMatches {
     /// Files with the text, by path.
     pub(crate) results: Vec<GrepResult>,
     /// Whether there may be more. The search reads and returns a bounded amount.
@@ -34,14 +34,14 @@ pub(crate) struct Found {
 
 impl Files<'_> {
     /// Lines of text files that contain `pattern`, ignoring case.
-    pub(crate) fn grep(&self, pattern: &str) -> Result<Found> {
+    pub(crate) fn grep(&self, pattern: &str) -> Result<TextMatches> {
         check_pattern("grep", pattern)?;
         let wanted = fold(pattern);
         self.read(|_, sql| {
             let mut page = Page::new(FOUND_FILES);
             // No line contains a line break.
             if wanted.contains('\n') {
-                return Ok(Found { results: Vec::new(), truncated: false });
+                return Ok(TextMatches { results: Vec::new(), truncated: false });
             }
             let (mut scanned, mut truncated) = (0, false);
             for (path, id, size) in candidates(sql, &wanted)? {
@@ -58,7 +58,7 @@ impl Files<'_> {
                     let _full = page.add_sized(|| Ok((result, bytes)))?;
                 }
             }
-            Ok(Found { truncated: truncated || page.has_more(), results: page.into_rows() })
+            Ok(TextMatches { truncated: truncated || page.has_more(), results: page.into_rows() })
         })
     }
 

@@ -13,7 +13,7 @@ use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
 use crate::request::Query;
-use crate::store::changed::FileChange;
+use crate::store::changes::FileChange;
 use crate::store::file_path::{FilePath, too_long};
 use crate::store::file_record::{FileRecord, FileStats};
 use crate::store::files::{Kind, Row, Search, tree as places};
@@ -54,7 +54,7 @@ impl Files<'_> {
     pub(crate) fn mkdir(&self, path: &FilePath, conditions: &Conditions) -> Result<(FileRecord, bool)> {
         let now = self.host.now_us();
         let created = self.transition(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             if path.is_root() {
                 return Ok(false);
             }
@@ -81,7 +81,7 @@ impl Files<'_> {
             return Err(Error::field("path", "The root cannot be removed."));
         }
         let removed = self.transition(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             let row = table::find(sql, path)?;
             conditions.check(row.as_ref().map(Row::etag).as_deref())?;
             let Some(row) = row else { return Ok(false) };
@@ -132,7 +132,7 @@ impl Files<'_> {
         }
         let now = self.host.now_us();
         let record = self.transition(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             let row = table::find(sql, from)?.ok_or_else(|| no_file(from))?;
             conditions.check(Some(&row.etag()))?;
             if from == to {
@@ -209,16 +209,16 @@ impl Files<'_> {
 }
 
 /// The end of the previous page.
-struct Place {
+struct Cursor {
     kind: i64,
     name: String,
 }
 
-fn place_of(cursor: &str) -> Result<Place> {
+fn place_of(cursor: &str) -> Result<Cursor> {
     let text = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let place = text.as_deref().and_then(|text| match text.split_at_checked(1)? {
-        ("0", name) => Some(Place { kind: Kind::Directory as i64, name: name.to_owned() }),
-        ("1", name) => Some(Place { kind: Kind::File as i64, name: name.to_owned() }),
+        ("0", name) => Some(Cursor { kind: Kind::Directory as i64, name: name.to_owned() }),
+        ("1", name) => Some(Cursor { kind: Kind::File as i64, name: name.to_owned() }),
         _ => None,
     });
     place.ok_or_else(|| {
@@ -228,7 +228,7 @@ fn place_of(cursor: &str) -> Result<Place> {
 }
 
 /// The beginning of a page: directly after this place; the first page begins before all entries.
-fn after_place(place: Option<&Place>) -> (i64, &str) {
+fn after_place(place: Option<&Cursor>) -> (i64, &str) {
     place.map_or((-1, ""), |place| (place.kind, place.name.as_str()))
 }
 

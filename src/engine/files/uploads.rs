@@ -50,7 +50,7 @@ impl Files<'_> {
             Ok(row)
         })?;
         let id = self.upload_id(row.id)?;
-        Ok(told(&id, &row, &[]))
+        Ok(upload_json(&id, &row, &[]))
     }
 
     /// `GET …/uploads`: uploads in progress, oldest first.
@@ -112,7 +112,7 @@ impl Files<'_> {
             let row = self.upload(sql, id, number, now)?;
             match row.kind {
                 Kind::File => Ok(json!({ "uploadId": id, "file": row.record()? })),
-                _ => Ok(told(id, &row, &chunks::stored(sql, row.id)?)),
+                _ => Ok(upload_json(id, &row, &chunks::stored(sql, row.id)?)),
             }
         })
     }
@@ -127,7 +127,7 @@ impl Files<'_> {
     ) -> Result<Value> {
         let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         let row = self.read(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             unfinished(self.upload(sql, id, number, now)?)
         })?;
         let place =
@@ -156,7 +156,7 @@ impl Files<'_> {
             ));
         }
         self.transition(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             let row = unfinished(self.upload(sql, id, number, now)?)?;
             check_room(sql, data.len() as u64)?;
             chunks::put(sql, row.id, place, &data)
@@ -199,7 +199,7 @@ impl Files<'_> {
     pub(crate) fn delete_upload(&self, id: &str) -> Result<()> {
         let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         self.transition(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             let row = unfinished(self.upload(sql, id, number, now)?)?;
             // From here on it cannot be found, and its content is deleted step by step.
             Row { kind: Kind::Gone, ..row }.update(sql)
@@ -210,7 +210,7 @@ impl Files<'_> {
 }
 
 /// An upload as clients see it.
-fn told(id: &str, row: &Row, received: &[i64]) -> Value {
+fn upload_json(id: &str, row: &Row, received: &[i64]) -> Value {
     let mut told = facts(id, row);
     if let Some(fields) = told.as_object_mut() {
         fields.insert("received".into(), json!(received));

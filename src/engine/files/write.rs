@@ -13,7 +13,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::{Sql, http};
 use crate::limits;
 use crate::request::fields::bounded;
-use crate::store::changed::FileChange;
+use crate::store::changes::FileChange;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{FileOptions, FileRecord};
 use crate::store::files::{Kind, Row, Search};
@@ -31,7 +31,7 @@ pub(crate) struct Draft {
 }
 
 /// A file that was written.
-pub(crate) struct Written {
+pub(crate) struct WrittenFile {
     pub(crate) record: FileRecord,
     /// Whether the file was created.
     pub(crate) created: bool,
@@ -134,7 +134,7 @@ pub(crate) fn check_room(sql: &dyn Sql, more: u64) -> Result<()> {
 
 /// The row that a draft would replace, or an error if it cannot be written.
 pub(crate) fn check_draft(state: &State, sql: &dyn Sql, draft: &Draft) -> Result<Option<Row>> {
-    state.must_live()?;
+    state.ensure_not_terminated()?;
     let old = table::find(sql, &draft.path)?;
     if old.as_ref().is_some_and(|old| old.kind == Kind::Directory) {
         return Err(tree::is_directory(&draft.path));
@@ -146,13 +146,13 @@ pub(crate) fn check_draft(state: &State, sql: &dyn Sql, draft: &Draft) -> Result
 
 impl Files<'_> {
     /// Writes a file from its whole content.
-    pub(crate) fn write_whole(&self, draft: &Draft, content: &[u8]) -> Result<Written> {
+    pub(crate) fn write_whole(&self, draft: &Draft, content: &[u8]) -> Result<WrittenFile> {
         let written = self.install_whole(draft, content)?;
         self.prune_files();
         Ok(written)
     }
 
-    fn install_whole(&self, draft: &Draft, content: &[u8]) -> Result<Written> {
+    fn install_whole(&self, draft: &Draft, content: &[u8]) -> Result<WrittenFile> {
         let now = self.host.now_us();
         self.make_index(&draft.mime, content.len() as u64)?;
         self.transition(|state, sql| {
@@ -168,7 +168,7 @@ impl Files<'_> {
         draft: &Draft,
         declared: Option<u64>,
         body: http::Body,
-    ) -> Result<Written> {
+    ) -> Result<WrittenFile> {
         check_size(declared.unwrap_or(0))?;
         self.read(|state, sql| {
             check_room(sql, declared.unwrap_or(0))?;
@@ -179,7 +179,12 @@ impl Files<'_> {
         written
     }
 
-    async fn take_in(&self, draft: &Draft, declared: Option<u64>, mut body: http::Body) -> Result<Written> {
+    async fn take_in(
+        &self,
+        draft: &Draft,
+        declared: Option<u64>,
+        mut body: http::Body,
+    ) -> Result<WrittenFile> {
         let mut intake = Intake::new(self, draft);
         while let Some(piece) = body.next().await {
             intake.take(&piece.map_err(|error| broke_off(&error))?)?;
@@ -201,7 +206,7 @@ impl Files<'_> {
         })
     }
 
-    fn begin_write(&self, draft: &Draft) -> Result<Writing> {
+    fn begin_write(&self, draft: &Draft) -> Result<PendingContent> {
         let now = self.host.now_us();
         let open = self.ephemeral.writing.borrow().len();
         if open >= limits::WRITES {
@@ -212,16 +217,16 @@ impl Files<'_> {
             .hint("Try again once one is done."));
         }
         let id = self.transition(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             draft.row(Kind::Write, 0, now).insert(sql)
         })?;
         self.ephemeral.writing.borrow_mut().insert(id);
-        Ok(Writing { thread: self.0.clone(), id })
+        Ok(PendingContent { thread: self.0.clone(), id })
     }
 
     fn store_chunk(&self, id: i64, index: i64, chunk: &[u8]) -> Result<()> {
         self.read(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             check_room(sql, chunk.len() as u64)?;
             chunks::put(sql, id, index, chunk)
         })
@@ -234,7 +239,7 @@ impl Files<'_> {
         }
         self.read_mut(|state, sql| {
             if !state.file_texts {
-                state.must_live()?;
+                state.ensure_not_terminated()?;
                 file_texts::make(sql)?;
                 state.file_texts = true;
             }
@@ -248,7 +253,7 @@ impl Files<'_> {
         draft: &Draft,
         size: u64,
         stored: impl FnOnce(&dyn Sql) -> Result<Row>,
-    ) -> Result<Written> {
+    ) -> Result<WrittenFile> {
         let now = self.host.now_us();
         self.make_index(&draft.mime, size)?;
         self.transition(|state, sql| {
@@ -335,7 +340,7 @@ pub(crate) fn install(
     draft: &Draft,
     content: Content<'_>,
     now: i64,
-) -> Result<Written> {
+) -> Result<WrittenFile> {
     let old = check_draft(state, sql, draft)?;
     tree::make_parents(state, sql, &draft.path, now)?;
     match &old {
@@ -377,7 +382,7 @@ pub(crate) fn install(
         state.files = state.files.map(|count| count + 1);
     }
     state.changed.file(FileChange::Written(draft.path.clone()));
-    Ok(Written { record: row.record()?, created: old.is_none() })
+    Ok(WrittenFile { record: row.record()?, created: old.is_none() })
 }
 
 /// Content from a stream.
@@ -385,7 +390,7 @@ pub(crate) struct Intake<'a> {
     thread: &'a Thread,
     draft: &'a Draft,
     /// Its row, after the first part is stored.
-    writing: Option<Writing>,
+    writing: Option<PendingContent>,
     /// Number of received bytes.
     pub(crate) size: u64,
     chunks: i64,
@@ -410,7 +415,7 @@ impl<'a> Intake<'a> {
     }
 
     /// Stores the rest. Then all content is in rows, without a path.
-    pub(crate) fn store(mut self) -> Result<Writing> {
+    pub(crate) fn store(mut self) -> Result<PendingContent> {
         if !self.waiting.is_empty() {
             self.store_first(self.waiting.len())?;
         }
@@ -433,12 +438,12 @@ impl<'a> Intake<'a> {
 }
 
 /// Content that is being written. When this value is dropped, the content may be deleted.
-pub(crate) struct Writing {
+pub(crate) struct PendingContent {
     thread: Thread,
     id: i64,
 }
 
-impl Writing {
+impl PendingContent {
     /// Its row.
     pub(crate) fn row(&self, sql: &dyn Sql) -> Result<Row> {
         table::by_id(sql, self.id)?
@@ -446,7 +451,7 @@ impl Writing {
     }
 }
 
-impl Drop for Writing {
+impl Drop for PendingContent {
     fn drop(&mut self) {
         self.thread.ephemeral.writing.borrow_mut().remove(&self.id);
     }

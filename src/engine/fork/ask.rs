@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::definitions::message::Role;
-use crate::engine::answered::end_of_answer;
+use crate::engine::answer_end::end_of_answer;
 use crate::engine::expiry::expires;
 use crate::engine::features::History;
-use crate::engine::fork::begin::Birth;
-use crate::env::Plain;
+use crate::engine::fork::begin::NewCopy;
+use crate::env::PlainVariable;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
 use crate::request::between::{error_of, to_thread};
@@ -24,7 +24,7 @@ impl History<'_> {
     /// `POST …/fork`: copies this thread.
     pub(crate) async fn fork(&self, request: &ThreadRequest) -> Result<Reply> {
         let mut body = Body::parse(&request.body)?.known(FIELDS)?;
-        let (upto, key) = (Upto::of(&mut body)?, body.string("key")?);
+        let (upto, key) = (CopyEnd::of(&mut body)?, body.string("key")?);
         let (tags, properties) = (body.strings("tags")?, body.object("properties")?);
         let expires_us = expires(&mut body, self.host.now_us())?;
         let mut birth = self.read_mut(|state, sql| self.birth(state, sql, &upto))?;
@@ -57,20 +57,20 @@ impl History<'_> {
     }
 
     /// The initial content of the copy.
-    fn birth(&self, state: &State, sql: &dyn Sql, upto: &Upto) -> Result<Birth> {
+    fn birth(&self, state: &State, sql: &dyn Sql, upto: &CopyEnd) -> Result<NewCopy> {
         let meta = &state.meta;
         if meta.parent.is_some() {
             let text = "A subagent is a part of the thread that leads it, and is not copied alone.";
             return Err(Error::new(Code::Conflict, text).hint("Copy the thread that leads the family."));
         }
-        let named = matches!(upto, Upto::Message(_));
+        let named = matches!(upto, CopyEnd::Message(_));
         let upto = last_copied(state, sql, upto)?;
         let limits = meta.budget.as_ref().map(|budget| ThreadBudget {
             given: budget.given.clone(),
             raised: budget.raised,
             ..ThreadBudget::default()
         });
-        Ok(Birth {
+        Ok(NewCopy {
             fork: Fork {
                 thread: meta.thread_id.clone(),
                 life: meta.life,
@@ -90,19 +90,23 @@ impl History<'_> {
         })
     }
 
-    fn copied_env(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<Plain>> {
+    fn copied_env(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<PlainVariable>> {
         if state.meta.env == 0 {
             return Ok(Vec::new());
         }
         let mut values = Vec::new();
         for (name, held) in self.variables().own_set(state, sql)?.iter() {
-            values.push(Plain { name: name.to_owned(), kind: held.kind, text: held.read()?.to_owned() });
+            values.push(PlainVariable {
+                name: name.to_owned(),
+                kind: held.kind,
+                text: held.read()?.to_owned(),
+            });
         }
         Ok(values)
     }
 
     /// The id for an Idempotency-Key: repeated requests make one copy.
-    async fn claim(&self, key: &str, birth: &Birth, body: &str, id: String) -> Result<String> {
+    async fn claim(&self, key: &str, birth: &NewCopy, body: &str, id: String) -> Result<String> {
         let bound = format!("fork {} {}\n{body}", birth.fork.thread, birth.fork.life);
         let call = DirectoryCall::claim(key, &bound, id).to_json()?;
         let directory = Sibling::Directory(name_of(birth.owner.as_deref()));
@@ -121,7 +125,7 @@ impl History<'_> {
 const FIELDS: &[&str] = &["up_to", "answer_to", "key", "tags", "properties", "expires_in"];
 
 /// The end of the copied part.
-enum Upto {
+enum CopyEnd {
     /// All complete messages.
     Here,
     /// This message.
@@ -130,38 +134,38 @@ enum Upto {
     Answer(String),
 }
 
-impl Upto {
-    fn of(body: &mut Body) -> Result<Upto> {
+impl CopyEnd {
+    fn of(body: &mut Body) -> Result<CopyEnd> {
         match (body.string("up_to")?, body.string("answer_to")?) {
             (Some(_), Some(_)) => {
                 let text = "`up_to` and `answer_to` both say up to where the thread is copied.";
                 Err(Error::field("answer_to", text).hint("Send one of the two."))
             }
-            (Some(message), None) => Ok(Upto::Message(message)),
-            (None, Some(message)) => Ok(Upto::Answer(message)),
-            (None, None) => Ok(Upto::Here),
+            (Some(message), None) => Ok(CopyEnd::Message(message)),
+            (None, Some(message)) => Ok(CopyEnd::Answer(message)),
+            (None, None) => Ok(CopyEnd::Here),
         }
     }
 }
 
 /// Seq of the last copied message: the end of the step of a given message, or the last message of a complete
 /// step.
-fn last_copied(state: &State, sql: &dyn Sql, upto: &Upto) -> Result<i64> {
+fn last_copied(state: &State, sql: &dyn Sql, upto: &CopyEnd) -> Result<i64> {
     let open = state.active().filter(|run| run.block_open()).map(|run| run.block);
     // Waiting messages are for this thread only.
     let most = open.into_iter().chain(state.undrained).min().map_or(i64::MAX >> 11, |first| first - 1);
     let refused = |text: &str| {
         let hint = "Wait for the end of the run, or name an earlier message.";
-        let field = if matches!(upto, Upto::Answer(_)) { "answer_to" } else { "up_to" };
+        let field = if matches!(upto, CopyEnd::Answer(_)) { "answer_to" } else { "up_to" };
         Err(Error::new(Code::Conflict, text).at(field).hint(hint))
     };
     let (seq, row) = match upto {
-        Upto::Here => return Ok(page::last_before(sql, most + 1)?.unwrap_or(0)),
-        Upto::Message(id) => {
+        CopyEnd::Here => return Ok(page::last_before(sql, most + 1)?.unwrap_or(0)),
+        CopyEnd::Message(id) => {
             let seq = message_seq(&state.meta.stem, id)?;
             (seq, rows::find(sql, seq)?.ok_or_else(|| not_found(id))?)
         }
-        Upto::Answer(id) => {
+        CopyEnd::Answer(id) => {
             let ends = end_of_answer(state, sql, id).map_err(|error| error.at("answer_to"))?;
             let Some(seq) = ends else { return refused("The answer to this message is still being made.") };
             (seq, rows::find(sql, seq)?.ok_or_else(|| not_found(id))?)

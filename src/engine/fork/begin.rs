@@ -14,16 +14,16 @@ use crate::limits;
 use crate::request::{Reply, ThreadRequest, thread_id};
 use crate::store::effects::tally::Tally;
 use crate::store::fork::{Fork, ForkState};
+use crate::store::generations::PreviousThread;
 use crate::store::jobs;
 use crate::store::jobs::Kind;
-use crate::store::lives::Past;
 use crate::store::meta::Meta;
 use crate::store::state::State;
 use crate::store::thread_budget::ThreadBudget;
 
 /// The initial content of a copy.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Birth {
+pub(crate) struct NewCopy {
     pub(crate) fork: Fork,
     /// Whether the request named its last message.
     pub(crate) named: bool,
@@ -44,11 +44,11 @@ pub(crate) struct Birth {
 impl History<'_> {
     /// Creates the thread, unless the same request already has.
     pub(crate) async fn create_fork(&self, request: &ThreadRequest) -> Result<Reply> {
-        let birth: Birth = crate::json::from_str(&request.body)
+        let birth: NewCopy = crate::json::from_str(&request.body)
             .map_err(|error| Error::new(Code::BadJson, format!("This begins no copy: {error}.")))?;
         let status = match self.ensure_loaded() {
             Ok(()) => {
-                self.must_be_the_copy(&birth)?;
+                self.ensure_same_copy(&birth)?;
                 200
             }
             Err(error) if error.code == Code::ThreadNotFound => {
@@ -72,7 +72,7 @@ impl History<'_> {
     }
 
     /// Refuses an existing thread that is not this copy, or ends at another message than the requested one.
-    fn must_be_the_copy(&self, birth: &Birth) -> Result<()> {
+    fn ensure_same_copy(&self, birth: &NewCopy) -> Result<()> {
         self.read(|state, _| {
             let wanted = &birth.fork;
             let same = state.meta.fork.as_ref().is_some_and(|own| {
@@ -89,7 +89,7 @@ impl History<'_> {
         })
     }
 
-    fn begin_fork(&self, id: &str, birth: Birth) -> Result<()> {
+    fn begin_fork(&self, id: &str, birth: NewCopy) -> Result<()> {
         let now = self.host.now_us();
         // First, because a thread whose values cannot be decrypted must not be created.
         let env = self.descendants().open_sealed(id, birth.env)?;
@@ -106,7 +106,7 @@ impl History<'_> {
             ..Meta::new(id, &birth.agent, now)
         };
         if thread_id::is_of_key(id) {
-            Past::read(self.host.sql())?.precede(&mut meta);
+            PreviousThread::read(self.host.sql())?.precede(&mut meta);
         }
         // Hooks are informed when the copy is complete.
         let mut state = State::created(meta);
@@ -130,7 +130,7 @@ impl History<'_> {
     pub(crate) async fn copied_first(&self) -> Result<()> {
         let until = self.host.now_us() + limits::FORK_WAIT_US;
         loop {
-            match self.must_be_copied() {
+            match self.ensure_copied() {
                 Err(error) if error.code == Code::Overloaded && self.host.now_us() < until => {}
                 copied => return copied,
             }
@@ -139,12 +139,12 @@ impl History<'_> {
     }
 
     /// Refuses a thread whose copy is not complete, or has failed.
-    pub(crate) fn must_be_copied(&self) -> Result<()> {
+    pub(crate) fn ensure_copied(&self) -> Result<()> {
         self.read(|state, _| {
             let Some(fork) = &state.meta.fork else { return Ok(()) };
             match &fork.state {
                 ForkState::Copied => Ok(()),
-                ForkState::Copying if state.meta.terminated_us.is_some() => state.must_live(),
+                ForkState::Copying if state.meta.terminated_us.is_some() => state.ensure_not_terminated(),
                 ForkState::Copying => {
                     let text = format!("This thread is being copied from {}.", fork.thread);
                     let hint = "Send this again; GET /api/threads/:id has its `fork.state`.";

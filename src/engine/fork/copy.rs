@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::features::History;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::write::Draft;
-use crate::engine::fork::page::{CopiedFile, CopyPage, Place, Wanted};
+use crate::engine::fork::page::{CopiedFile, CopyPage, CopyRequest, Cursor};
 use crate::engine::jobs::JobEnd;
 use crate::engine::subagents::delete::ParentNotice;
 use crate::error::{Code, Error, Result};
@@ -16,14 +16,14 @@ use crate::host::Sql;
 use crate::limits;
 use crate::request::between::to_thread;
 use crate::request::{StreamRoute, ThreadRequest, ThreadRoute};
-use crate::store::changed::Changed;
+use crate::store::changes::ContentChanges;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::FileOptions;
 use crate::store::fork::{Fork, ForkState};
 use crate::store::jobs::Job;
 use crate::store::messages::change;
 use crate::store::state::State;
-use crate::store::summaries::{Current, Summary};
+use crate::store::summaries::{Summary, SummaryState};
 use crate::store::{meta, summaries, values};
 
 /// The remaining work.
@@ -40,14 +40,14 @@ pub(crate) struct Work {
 #[serde(rename_all = "snake_case")]
 enum Stage {
     /// Fetch the page from this place on.
-    Fetch(Place),
+    Fetch(Cursor),
     /// Nothing can be copied any more, so the thread is deleted.
     Delete,
 }
 
 impl Default for Work {
     fn default() -> Work {
-        Work { stage: Stage::Fetch(Place::Messages(0)), edits: None, restarts: 0 }
+        Work { stage: Stage::Fetch(Cursor::Messages(0)), edits: None, restarts: 0 }
     }
 }
 
@@ -83,7 +83,7 @@ impl History<'_> {
             }
             Err(error) => return failed(error),
         };
-        if let Place::Messages(after) = place {
+        if let Cursor::Messages(after) = place {
             return Ok(self.keep_messages(&fork, *after, &work, page));
         }
         for file in &page.files {
@@ -100,14 +100,14 @@ impl History<'_> {
                 values::put(sql, &value.key, &value.text, value.updated_us)?;
             }
             match page.next {
-                None | Some(Place::End) => thread.history().complete_fork(state, sql).map(|()| None),
+                None | Some(Cursor::End) => thread.history().complete_fork(state, sql).map(|()| None),
                 Some(next) => Work { stage: Stage::Fetch(next), ..work }.column().map(Some),
             }
         })))
     }
 
-    async fn page_of(&self, fork: &Fork, place: &Place) -> Result<CopyPage> {
-        let wanted = Wanted { from: place.clone(), upto: fork.upto };
+    async fn page_of(&self, fork: &Fork, place: &Cursor) -> Result<CopyPage> {
+        let wanted = CopyRequest { from: place.clone(), upto: fork.upto };
         let body = serde_json::to_string(&wanted).map_err(Error::internal)?;
         let request = to_thread(&fork.thread, ThreadRoute::CopyPage);
         let reply = self.subagents().ask(ThreadRequest { life: Some(fork.life), body, ..request }).await?;
@@ -130,12 +130,12 @@ impl History<'_> {
                 work.column().map(Some)
             }));
         }
-        let complete = !matches!(page.next, Some(Place::Messages(_)));
+        let complete = !matches!(page.next, Some(Cursor::Messages(_)));
         let last = page.messages.last().map_or(after, |row| row.seq);
         if complete && last != fork.upto {
             return gone("the message up to which it was to be copied was deleted.");
         }
-        let next = page.next.unwrap_or(Place::End);
+        let next = page.next.unwrap_or(Cursor::End);
         let work = Work { stage: Stage::Fetch(next), edits: Some(edits), ..work.clone() };
         let thread = self.0.clone();
         JobEnd::Done(Box::new(move |state, sql| {
@@ -200,10 +200,10 @@ impl History<'_> {
         set_state(state, sql, ForkState::Copied)?;
         state.created_told = self.hooks().nobody_is_told(&state.meta.agent);
         if !state.created_told {
-            meta::must_tell_created(sql)?;
+            meta::mark_created_pending(sql)?;
         }
         self.memories().pass_over_copied(state, sql)?;
-        state.changed = Changed { run_ended: true, ..Changed::default() };
+        state.changed = ContentChanges { run_ended: true, ..ContentChanges::default() };
         Ok(())
     }
 
@@ -230,7 +230,7 @@ fn set_state(state: &mut State, sql: &dyn Sql, to: ForkState) -> Result<()> {
 
 /// Keeps the summary, which replaces the older messages here too.
 fn keep_summary(state: &mut State, sql: &dyn Sql, summary: Summary) -> Result<()> {
-    let current = Current { epoch: 1, upto: summary.upto, ..Current::default() };
+    let current = SummaryState { epoch: 1, upto: summary.upto, ..SummaryState::default() };
     summaries::clear(sql)?;
     summaries::insert(sql, &Summary { epoch: 1, since: 0, ..summary })?;
     meta::set_summary(sql, &current.column()?)?;

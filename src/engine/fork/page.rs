@@ -20,7 +20,7 @@ use crate::store::{chunks, files, summaries, values};
 /// The beginning of a page: after the end of the previous one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Place {
+pub(crate) enum Cursor {
     /// After the message of this seq.
     Messages(i64),
     /// After the value of this key.
@@ -33,8 +33,8 @@ pub(crate) enum Place {
 
 /// A request of a copy.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Wanted {
-    pub(crate) from: Place,
+pub(crate) struct CopyRequest {
+    pub(crate) from: Cursor,
     /// Seq of the last message to copy.
     pub(crate) upto: i64,
 }
@@ -54,7 +54,7 @@ pub(crate) struct CopyPage {
     #[serde(default)]
     pub(crate) summary: Option<Summary>,
     /// The beginning of the next page; `None` if none was requested.
-    pub(crate) next: Option<Place>,
+    pub(crate) next: Option<Cursor>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -84,14 +84,14 @@ pub(crate) struct CopiedFile {
 impl History<'_> {
     /// A page for a copy.
     pub(crate) fn copy_page(&self, body: &str) -> Result<Reply> {
-        let wanted: Wanted = crate::json::from_str(body)
+        let wanted: CopyRequest = crate::json::from_str(body)
             .map_err(|error| Error::new(Code::BadJson, format!("This asks for no page: {error}.")))?;
         let page = self.read(|state, sql| {
             let page = match &wanted.from {
-                Place::Messages(after) => messages(sql, *after, wanted.upto)?,
-                Place::Values(after) => values_after(sql, after)?,
-                Place::Files(after) => files_after(sql, *after, wanted.upto)?,
-                Place::End => CopyPage::default(),
+                Cursor::Messages(after) => messages(sql, *after, wanted.upto)?,
+                Cursor::Values(after) => values_after(sql, after)?,
+                Cursor::Files(after) => files_after(sql, *after, wanted.upto)?,
+                Cursor::End => CopyPage::default(),
             };
             Ok(CopyPage { edits: state.meta.edits, ..page })
         })?;
@@ -111,21 +111,21 @@ fn messages(sql: &dyn Sql, after: i64, upto: i64) -> Result<CopyPage> {
         Ok(if bytes < limits::FORK_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     page.next = match page.messages.last() {
-        Some(last) if last.seq < upto => Some(Place::Messages(last.seq)),
-        _ => Some(Place::Values(String::new())),
+        Some(last) if last.seq < upto => Some(Cursor::Messages(last.seq)),
+        _ => Some(Cursor::Values(String::new())),
     };
-    if matches!(page.next, Some(Place::Values(_))) {
+    if matches!(page.next, Some(Cursor::Values(_))) {
         page.summary = summaries::newest_within(sql, upto)?;
     }
     Ok(page)
 }
 
 fn values_after(sql: &dyn Sql, after: &str) -> Result<CopyPage> {
-    let mut page = CopyPage { next: Some(Place::Files(0)), ..CopyPage::default() };
+    let mut page = CopyPage { next: Some(Cursor::Files(0)), ..CopyPage::default() };
     let mut bytes = 0;
     values::each_after(sql, after, &mut |key, text, updated_us| {
         if bytes >= limits::FORK_BYTES {
-            page.next = page.values.last().map(|last: &CopiedValue| Place::Values(last.key.clone()));
+            page.next = page.values.last().map(|last: &CopiedValue| Cursor::Values(last.key.clone()));
             return ControlFlow::Break(());
         }
         bytes += key.len() + text.len();
@@ -136,10 +136,10 @@ fn values_after(sql: &dyn Sql, after: &str) -> Result<CopyPage> {
 }
 
 fn files_after(sql: &dyn Sql, after: i64, upto: i64) -> Result<CopyPage> {
-    let mut page = CopyPage { next: Some(Place::End), ..CopyPage::default() };
+    let mut page = CopyPage { next: Some(Cursor::End), ..CopyPage::default() };
     for row in placed::after(sql, after, limits::FORK_FILES)? {
-        page.next = Some(Place::Files(row.id));
-        if is_of_later(sql, upto, &row)? {
+        page.next = Some(Cursor::Files(row.id));
+        if is_newer_than(sql, upto, &row)? {
             continue;
         }
         let pixels = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
@@ -159,7 +159,7 @@ fn files_after(sql: &dyn Sql, after: i64, upto: i64) -> Result<CopyPage> {
 }
 
 /// Whether a file belongs to a message that is not copied.
-fn is_of_later(sql: &dyn Sql, upto: i64, row: &files::Row) -> Result<bool> {
+fn is_newer_than(sql: &dyn Sql, upto: i64, row: &files::Row) -> Result<bool> {
     let Some(metadata) = &row.metadata else { return Ok(false) };
     let metadata: serde_json::Value = crate::json::from_str(metadata).unwrap_or_default();
     match metadata.get("attachment").and_then(serde_json::Value::as_str) {

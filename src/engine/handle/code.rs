@@ -2,18 +2,18 @@
 
 use std::rc::Rc;
 
-use crate::engine::handle::Open;
+use crate::engine::handle::ThreadHandle;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::request::{Reply, ThreadRequest};
 use crate::sandbox::execution::{Start, start};
 use crate::sandbox::{CodeHandle, Options};
-use crate::sdk::afar::Asked;
 use crate::sdk::code::{CodeApi, Web};
+use crate::sdk::remote_call::MemberCall;
 use crate::sdk::scope::{Access, Origin};
 use crate::store::meta::Meta;
 
-impl CodeApi for Open {
+impl CodeApi for ThreadHandle {
     fn run_code(&self, source: &str, options: Options) -> CodeHandle {
         self.thread.run_code(source, options)
     }
@@ -32,11 +32,11 @@ impl CodeApi for Open {
 impl Thread {
     /// Answers a call of a member by code of another thread of the family.
     pub(crate) async fn answer_member(&self, request: &ThreadRequest) -> Result<Reply> {
-        let asked: Asked = crate::json::from_str(&request.body).map_err(Error::internal)?;
+        let asked: MemberCall = crate::json::from_str(&request.body).map_err(Error::internal)?;
         let access = if asked.only_reads { Access::Reads(Rc::default()) } else { Access::Writes };
         let state = self.state_with(Origin::Detached, asked.package.as_deref(), access);
         let detached = self.begin_detached(&state)?;
-        let answer = crate::work::code::bridge::afar::answer(&state, asked).await;
+        let answer = crate::work::code::bridge::remote_thread::answer(&state, asked).await;
         self.end_detached(detached)?;
         Ok(Reply::json(200, &answer?))
     }

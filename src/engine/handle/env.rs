@@ -4,12 +4,12 @@ use futures::future::LocalBoxFuture;
 
 use crate::definitions::VariableKind;
 use crate::engine::env::Value;
-use crate::engine::handle::Open;
+use crate::engine::handle::ThreadHandle;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::sdk::env::EnvApi;
 
-impl EnvApi for Open {
+impl EnvApi for ThreadHandle {
     fn env(&self, name: String) -> LocalBoxFuture<'static, Result<String>> {
         let thread = self.thread.clone();
         Box::pin(async move {
@@ -40,7 +40,7 @@ impl EnvApi for Open {
         let thread = self.thread.clone();
         Box::pin(async move {
             thread.variables().refresh_env().await?;
-            thread.variables().of_deployment(&name).map(|value| value.text).transpose()
+            thread.variables().deployment_variable(&name).map(|value| value.text).transpose()
         })
     }
 }

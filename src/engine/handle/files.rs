@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::tree::Removal;
 use crate::engine::files::write::Draft;
-use crate::engine::handle::Open;
+use crate::engine::handle::ThreadHandle;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::request::Query;
@@ -16,7 +16,7 @@ use crate::store::chunks;
 use crate::store::file_path::FilePath;
 use crate::store::file_record::{FileChunk, FileOptions, FileRecord, FileStats, GrepResult};
 
-impl FilesApi for Open {
+impl FilesApi for ThreadHandle {
     fn write_file(&self, path: &str, data: &[u8], mime: &str, options: FileOptions) -> Result<FileRecord> {
         self.scope.writes("write a file")?;
         if data.len() > limits::FILE_WHOLE_BYTES {
@@ -104,7 +104,7 @@ impl FilesApi for Open {
     }
 }
 
-impl Open {
+impl ThreadHandle {
     /// A path from code, without secrets. Reading and writing redact it alike, so code finds its files again.
     fn at(&self, path: &str) -> Result<FilePath> {
         FilePath::shown("path", &self.thread.variables().shown(path.to_owned()))

@@ -1,14 +1,14 @@
 //! A thread for the code that works in it: the implementation of [`crate::sdk::ThreadState`]. Here: identity,
 //! values, messages and effects.
 //!
-//! * `files`, `env`, `resources`, `family`: files, values of variables, definitions and logs, other threads
+//! * `files`, `env`, `resources`, `relations`: files, values of variables, definitions and logs, other threads
 //!   of the family.
 //! * `run`: the run that the code works in. `code`: code in the sandbox that it starts.
 
 pub(crate) mod code;
 pub(crate) mod env;
-pub(crate) mod family;
 pub(crate) mod files;
+pub(crate) mod relations;
 pub(crate) mod resources;
 pub(crate) mod run;
 
@@ -17,24 +17,24 @@ use std::rc::Rc;
 use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
-use crate::definitions::package::Sought;
+use crate::definitions::package::ReferenceKind;
 use crate::engine::accept::Input;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::request::Query;
 use crate::sdk::effects::NewEffect;
 use crate::sdk::messages::MessageUpdate;
-use crate::sdk::scope::{Access, Entered, Origin, Scope};
-use crate::sdk::{Identity, NewMessage, ThreadApi, ThreadState, Wakes};
+use crate::sdk::scope::{Access, EntryMode, Origin, Scope};
+use crate::sdk::{Identity, NewMessage, ThreadApi, ThreadState, WakeMode};
 
 /// A thread on its host.
-pub(crate) struct Open {
+pub(crate) struct ThreadHandle {
     pub(crate) thread: Thread,
     /// The scope of the code and of its calls.
     pub(crate) scope: Scope,
 }
 
-impl ThreadApi for Open {
+impl ThreadApi for ThreadHandle {
     fn identity(&self) -> Result<Identity> {
         self.thread.read(|state, _| {
             let meta = &state.meta;
@@ -66,10 +66,10 @@ impl ThreadApi for Open {
         self.thread.key_values().values(query)
     }
 
-    fn add_message(&self, message: NewMessage, wakes: Wakes, key: Option<&str>) -> Result<String> {
+    fn add_message(&self, message: NewMessage, wakes: WakeMode, key: Option<&str>) -> Result<String> {
         self.scope.writes("send a message")?;
         let id = self.thread.add_message(self.input(message, wakes)?, key)?;
-        if wakes == Wakes::Yes {
+        if wakes == WakeMode::Yes {
             self.thread.telemetry().note_run(&self.scope)?;
         }
         Ok(id)
@@ -77,7 +77,7 @@ impl ThreadApi for Open {
 
     fn inject_message(&self, message: NewMessage) -> LocalBoxFuture<'static, Result<String>> {
         let (thread, hooked) = (self.thread.clone(), self.scope.origin.hooked());
-        let input = self.scope.writes("store a message").and_then(|()| self.input(message, Wakes::No));
+        let input = self.scope.writes("store a message").and_then(|()| self.input(message, WakeMode::No));
         Box::pin(async move { thread.hooks().inject(input?, hooked).await })
     }
 
@@ -87,7 +87,7 @@ impl ThreadApi for Open {
         if let Origin::Effect(effect) = &self.scope.origin {
             by.insert("scheduledEffect".into(), effect.clone());
         }
-        let name = self.thread.named(&self.scope, "name", name, Sought::Callable)?;
+        let name = self.thread.named(&self.scope, "name", name, ReferenceKind::Callable)?;
         let id = self.thread.queue_tool(&name, args, by)?;
         self.thread.telemetry().note_run(&self.scope)?;
         Ok(id)
@@ -118,12 +118,13 @@ impl ThreadApi for Open {
 
     fn schedule_effect(&self, mut effect: NewEffect) -> Result<String> {
         self.scope.writes("schedule an effect")?;
-        effect.name = self.thread.named(&self.scope, "name", &effect.name, Sought::Effect)?.into_owned();
+        effect.name =
+            self.thread.named(&self.scope, "name", &effect.name, ReferenceKind::Effect)?.into_owned();
         self.thread.effects().schedule_effect(effect, &self.scope)
     }
 
     fn scheduled_effects(&self, name: Option<&str>) -> Result<Vec<Value>> {
-        let named = |name| self.thread.named(&self.scope, "name", name, Sought::Effect);
+        let named = |name| self.thread.named(&self.scope, "name", name, ReferenceKind::Effect);
         self.thread.effects().scheduled_effects(name.map(named).transpose()?.as_deref())
     }
 
@@ -153,8 +154,8 @@ impl ThreadApi for Open {
     }
 }
 
-impl Open {
-    fn input(&self, mut message: NewMessage, wakes: Wakes) -> Result<Input> {
+impl ThreadHandle {
+    fn input(&self, mut message: NewMessage, wakes: WakeMode) -> Result<Input> {
         if let Origin::Effect(effect) = &self.scope.origin {
             message.metadata.insert("scheduledEffect".into(), effect.clone());
         }
@@ -186,12 +187,12 @@ impl Thread {
     /// The thread for code with this access.
     pub(crate) fn state_with(&self, origin: Origin, package: Option<&str>, access: Access) -> ThreadState {
         let id: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let scope = Scope::beside(origin, &format!("e{id}"), Entered::First).in_package(package);
+        let scope = Scope::beside(origin, &format!("e{id}"), EntryMode::First).in_package(package);
         self.state_in(Scope { access, ..scope })
     }
 
     /// The thread for code whose calls are within `scope`.
     pub(crate) fn state_in(&self, scope: Scope) -> ThreadState {
-        ThreadState(Rc::new(Open { thread: self.clone(), scope }))
+        ThreadState(Rc::new(ThreadHandle { thread: self.clone(), scope }))
     }
 }

@@ -4,27 +4,27 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::definitions::{Catalog, Sought};
-use crate::engine::handle::Open;
+use crate::definitions::{Catalog, ReferenceKind};
+use crate::engine::handle::ThreadHandle;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::request::Query;
 use crate::sdk::resources::{Keys, ResourcesApi};
 use crate::sdk::scope::Scope;
 
-impl ResourcesApi for Open {
+impl ResourcesApi for ThreadHandle {
     fn catalog(&self) -> &Catalog {
         &self.thread.catalog
     }
 
-    fn named<'n>(&self, name: &'n str, sought: Sought) -> Result<Cow<'n, str>> {
+    fn named<'n>(&self, name: &'n str, sought: ReferenceKind) -> Result<Cow<'n, str>> {
         self.thread.named(&self.scope, "name", name, sought)
     }
 
-    fn seen(&self, names: Keys<'_>, sought: Sought) -> Vec<String> {
+    fn seen(&self, names: Keys<'_>, sought: ReferenceKind) -> Vec<String> {
         let packages = &self.thread.catalog.packages;
         let within = self.scope.package.as_deref();
-        let entry = |name: &str| sought == Sought::Agent && packages.is_entry(name);
+        let entry = |name: &str| sought == ReferenceKind::Agent && packages.is_entry(name);
         names.filter(|name| !packages.is_foreign(within, name) || entry(name)).cloned().collect()
     }
 
@@ -43,7 +43,7 @@ impl Thread {
         scope: &Scope,
         field: &str,
         name: &'n str,
-        sought: Sought,
+        sought: ReferenceKind,
     ) -> Result<Cow<'n, str>> {
         let found = self.catalog.named(scope.package.as_deref(), name, sought);
         found.map_err(|hidden| Error::field(field, format!("{hidden}.")))

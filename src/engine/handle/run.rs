@@ -6,15 +6,15 @@ use futures::future::Shared;
 use serde_json::Value;
 
 use crate::definitions::AgentKind;
-use crate::engine::handle::Open;
+use crate::engine::handle::ThreadHandle;
 use crate::engine::run_trace::no_run;
 use crate::error::{Code, Error, Result};
 use crate::request::Query;
-use crate::sdk::run_handle::{Abort, Context, RunApi, Seen};
-use crate::store::side::Asked;
+use crate::sdk::run_handle::{Abort, Context, RunApi, RunSnapshot};
+use crate::store::side::CodeRequest;
 
-impl RunApi for Open {
-    fn execution(&self) -> Result<Option<Seen>> {
+impl RunApi for ThreadHandle {
+    fn execution(&self) -> Result<Option<RunSnapshot>> {
         if !self.scope.origin.in_step() {
             return Ok(None);
         }
@@ -23,13 +23,13 @@ impl RunApi for Open {
         if prompt_path.is_empty() {
             prompt_path.extend(self.thread.definitions()?.map(|found| found.prompt.name.clone()));
         }
-        Ok(run.map(|run| Seen { run, prompt_path }))
+        Ok(run.map(|run| RunSnapshot { run, prompt_path }))
     }
 
-    fn ask(&self, asked: Asked) -> Result<()> {
+    fn ask(&self, asked: CodeRequest) -> Result<()> {
         self.scope.writes("end or turn the run")?;
         self.thread.transition(|state, sql| {
-            if matches!(asked, Asked::Turn(_)) && self.thread.kind(state) == AgentKind::AiHuman {
+            if matches!(asked, CodeRequest::Turn(_)) && self.thread.kind(state) == AgentKind::AiHuman {
                 let text = "Side b is a person here: only between two AI sides can a turn be forced.";
                 return Err(Error::field("side", text));
             }

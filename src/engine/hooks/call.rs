@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use crate::definitions::Implementation;
 use crate::definitions::hook::Hook;
 use crate::engine::features::Hooks;
-use crate::engine::hooks::At;
+use crate::engine::hooks::Site;
 use crate::error::Result;
 use crate::sdk::scope::Origin;
-use crate::work::Way;
+use crate::work::ExecutionPlan;
 use crate::work::native::hook_call::HookCall;
 use crate::{limits, work};
 
@@ -19,7 +19,7 @@ impl Hooks<'_> {
     /// Inside: the reason of the failure, as text for the log.
     pub(crate) async fn call_hook(
         &self,
-        at: &At<'_>,
+        at: &Site<'_>,
         hook: &Hook,
         args: Vec<Value>,
     ) -> Result<Result<Value, String>> {
@@ -50,7 +50,7 @@ impl Hooks<'_> {
             false => self.traces().trace_of_work("hook", &at.place),
         };
         let (limit_ms, http_ms) = (Some(limit_ms), Some(limit_ms));
-        let way = Way { run: &hook.run, limit_ms, http_ms, env: &env, trace: &trace };
+        let way = ExecutionPlan { run: &hook.run, limit_ms, http_ms, env: &env, trace: &trace };
         if at.origin == Origin::DetachedHook && matches!(hook.run, Implementation::Http(_)) {
             self.variables().ready_env().await?;
         }
@@ -62,7 +62,7 @@ impl Hooks<'_> {
     }
 
     /// The values of the hook's declared variables, or the reason why it cannot run without one.
-    async fn hook_values(&self, at: &At<'_>, hook: &Hook) -> Result<Map<String, Value>, String> {
+    async fn hook_values(&self, at: &Site<'_>, hook: &Hook) -> Result<Map<String, Value>, String> {
         if hook.variables.is_empty() {
             return Ok(Map::new());
         }

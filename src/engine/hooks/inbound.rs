@@ -6,13 +6,13 @@ use futures::channel::oneshot;
 use crate::definitions::hook::HookName;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Hooks;
-use crate::engine::hooks::At;
-use crate::engine::hooks::message::{Created, fitting};
+use crate::engine::hooks::Site;
+use crate::engine::hooks::message::{CreatedMessage, fitting};
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::sdk::scope::Origin;
 use crate::store::messages::queue::HookStage;
-use crate::store::messages::{Inbound, Row, Shared, queue};
+use crate::store::messages::{Inbound, Row, SharedRow, queue};
 use crate::store::runs::{Phase, Run, Step};
 use crate::store::side::Side;
 use crate::store::{messages as rows, meta};
@@ -29,7 +29,7 @@ pub(crate) enum Drain {
 impl Hooks<'_> {
     /// Before any step: runs `after_thread_created`, unless that is done.
     pub(crate) async fn hook_thread(&self, definitions: &Definitions<'_>) -> Result<()> {
-        self.tell_created(definitions, Origin::Hook).await
+        self.run_thread_created(definitions, Origin::Hook).await
     }
 
     /// Before a drain: runs `before_create_message` for each message from outside. Nothing is awaited between
@@ -62,8 +62,8 @@ impl Hooks<'_> {
                 return Ok(Drain::Yields);
             }
             from = row.seq + 1;
-            let mut created = Created::new(&thread_id, row.clone(), self.variables().redactor());
-            self.transform(&At::run(definitions, row.seq), HookName::BeforeCreateMessage, &mut created)
+            let mut created = CreatedMessage::new(&thread_id, row.clone(), self.variables().redactor());
+            self.transform(&Site::run(definitions, row.seq), HookName::BeforeCreateMessage, &mut created)
                 .await?;
             self.store_hooked(&row, fitting(&row, created.row))?;
         }
@@ -83,7 +83,7 @@ impl Hooks<'_> {
             state.meta.edits += 1;
             state.meta.update(sql)?;
             state.visible = None;
-            let row = Shared::new(after);
+            let row = SharedRow::new(after);
             if let Some(window) = &mut state.window {
                 window.replace(&row);
             }
@@ -114,7 +114,7 @@ impl Hooks<'_> {
             }
             from = row.seq + 1;
             let seq = row.seq;
-            self.after_create(definitions, &Shared::new(row)).await?;
+            self.after_create(definitions, &SharedRow::new(row)).await?;
             self.transition(|_, sql| queue::set_hooked(sql, seq, HookStage::After))?;
         }
         Ok(Drain::Ready(Some(from)))
@@ -122,7 +122,7 @@ impl Hooks<'_> {
 
     /// After a restart with a stored reply: the process may have crashed before `after_create_message` ran
     /// for the newest row of the step. Runs it again.
-    pub(crate) async fn observe_again(&self, definitions: &Definitions<'_>, reply: &Shared) -> Result<()> {
+    pub(crate) async fn observe_again(&self, definitions: &Definitions<'_>, reply: &SharedRow) -> Result<()> {
         if !self.has_hooks(definitions, &[HookName::AfterCreateMessage]) {
             return Ok(());
         }
@@ -134,7 +134,7 @@ impl Hooks<'_> {
             }
         })?;
         match newest {
-            Some(row) => self.after_create(definitions, &Shared::new(row)).await,
+            Some(row) => self.after_create(definitions, &SharedRow::new(row)).await,
             // A dropped call has no row.
             None => Ok(()),
         }
@@ -150,7 +150,7 @@ impl Hooks<'_> {
         self.host.spawn(Box::pin(async move {
             let told = match thread.definitions() {
                 Ok(Some(definitions)) => {
-                    thread.hooks().tell_created(&definitions, Origin::DetachedHook).await
+                    thread.hooks().run_thread_created(&definitions, Origin::DetachedHook).await
                 }
                 Ok(None) => Ok(()),
                 Err(error) => Err(error),
@@ -164,7 +164,7 @@ impl Hooks<'_> {
     }
 
     /// Runs `after_thread_created`, unless it is known to be done. Waits for one that is running.
-    async fn tell_created(&self, definitions: &Definitions<'_>, origin: Origin) -> Result<()> {
+    async fn run_thread_created(&self, definitions: &Definitions<'_>, origin: Origin) -> Result<()> {
         loop {
             if self.read(|state, _| Ok(state.created_told))? {
                 return Ok(());
@@ -179,7 +179,7 @@ impl Hooks<'_> {
         }
         *self.ephemeral.created_hook.borrow_mut() = Some(Vec::new());
         let _guard = CreatedHookGuard(self);
-        let at = At { definitions, place: "0".to_owned(), origin };
+        let at = Site { definitions, place: "0".to_owned(), origin };
         self.observe(&at, HookName::AfterThreadCreated, &[]).await?;
         self.transition(|state, sql| {
             state.created_told = true;

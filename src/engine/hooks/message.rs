@@ -9,33 +9,33 @@ use crate::definitions::message::Role;
 use crate::engine::accept::Input;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Hooks;
-use crate::engine::hooks::{At, Next, Subject, wrong};
+use crate::engine::hooks::{ChainControl, Site, Subject, wrong};
 use crate::env::Redactor;
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::sdk::messages::MessageUpdate;
-use crate::sdk::scope::Hooked;
+use crate::sdk::scope::HookMode;
 use crate::store::children::Child;
-use crate::store::messages::{Row, Shared};
+use crate::store::messages::{Row, SharedRow};
 use crate::store::side::Side;
 use crate::store::state::State;
 use crate::store::window::Replay;
 
 /// A message to be stored. Hooks may change its `content`, `metadata` and `silent`.
-pub(crate) struct Created {
+pub(crate) struct CreatedMessage {
     thread_id: String,
     pub(crate) row: Row,
     /// The secrets to redact in the hooks' changes.
     secrets: Rc<Redactor>,
 }
 
-impl Created {
-    pub(crate) fn new(thread_id: &str, row: Row, secrets: Rc<Redactor>) -> Created {
-        Created { thread_id: thread_id.to_owned(), row, secrets }
+impl CreatedMessage {
+    pub(crate) fn new(thread_id: &str, row: Row, secrets: Rc<Redactor>) -> CreatedMessage {
+        CreatedMessage { thread_id: thread_id.to_owned(), row, secrets }
     }
 }
 
-impl Subject for Created {
+impl Subject for CreatedMessage {
     fn args(&self) -> Vec<Value> {
         let mut message = self.row.to_json(&self.thread_id, false);
         if self.row.seq == 0 {
@@ -45,9 +45,9 @@ impl Subject for Created {
         vec![message]
     }
 
-    fn take(&mut self, answer: Value) -> Result<Next, String> {
+    fn take(&mut self, answer: Value) -> Result<ChainControl, String> {
         let fields = match answer {
-            Value::Null => return Ok(Next::Go),
+            Value::Null => return Ok(ChainControl::Go),
             Value::Object(fields) => fields,
             other => return Err(wrong("a message or null", &other)),
         };
@@ -77,7 +77,7 @@ impl Subject for Created {
             return Err("it left a message without content".to_owned());
         }
         self.row = row;
-        Ok(Next::Go)
+        Ok(ChainControl::Go)
     }
 }
 
@@ -100,18 +100,18 @@ fn written(row: &Row, metadata: &Map<String, Value>, secrets: &Redactor) -> Resu
 }
 
 /// A change to a message.
-struct Updates {
+struct MessageEdit {
     id: String,
     update: MessageUpdate,
     secrets: Rc<Redactor>,
 }
 
-impl Subject for Updates {
+impl Subject for MessageEdit {
     fn args(&self) -> Vec<Value> {
         vec![self.id.as_str().into(), self.update.to_json()]
     }
 
-    fn take(&mut self, answer: Value) -> Result<Next, String> {
+    fn take(&mut self, answer: Value) -> Result<ChainControl, String> {
         if !answer.is_null() && !answer.is_object() {
             return Err(wrong("the changes or null", &answer));
         }
@@ -142,7 +142,7 @@ impl Subject for Updates {
             Some(other) => return Err(wrong("an object as `metadata`", other)),
         }
         self.update = update;
-        Ok(Next::Go)
+        Ok(ChainControl::Go)
     }
 }
 
@@ -152,20 +152,20 @@ impl Hooks<'_> {
         if !self.has_hooks(definitions, &[HookName::BeforeCreateMessage]) {
             return Ok(row);
         }
-        let at = At::run(definitions, row.seq);
+        let at = Site::run(definitions, row.seq);
         let thread_id = self.read(|state, _| Ok(state.meta.stem.clone()))?;
-        let mut created = Created::new(&thread_id, row.clone(), self.variables().redactor());
+        let mut created = CreatedMessage::new(&thread_id, row.clone(), self.variables().redactor());
         self.transform(&at, HookName::BeforeCreateMessage, &mut created).await?;
         Ok(fitting(&row, created.row))
     }
 
     /// `after_create_message` for a row of the open step.
-    pub(crate) async fn after_create(&self, definitions: &Definitions<'_>, row: &Shared) -> Result<()> {
+    pub(crate) async fn after_create(&self, definitions: &Definitions<'_>, row: &SharedRow) -> Result<()> {
         if !self.has_hooks(definitions, &[HookName::AfterCreateMessage]) {
             return Ok(());
         }
         let message = self.read(|state, _| Ok(row.to_json(&state.meta.stem, false)))?;
-        self.observe(&At::run(definitions, row.seq), HookName::AfterCreateMessage, &[message]).await
+        self.observe(&Site::run(definitions, row.seq), HookName::AfterCreateMessage, &[message]).await
     }
 
     /// Whether children start only after `after_subagent_created`. Read in the transition that creates a
@@ -177,13 +177,13 @@ impl Hooks<'_> {
     }
 
     /// Runs `after_subagent_created` with the registry's entry. The child exists, and starts afterwards.
-    pub(crate) async fn tell_hooks_of(&self, reference: &str) -> Result<()> {
+    pub(crate) async fn run_created_hooks(&self, reference: &str) -> Result<()> {
         let Some(definitions) = self.definitions()? else { return Ok(()) };
         let child = self.read_mut(|state, sql| {
             Ok(state.child(sql, reference)?.filter(Child::is_open).map(|child| child.to_json()))
         })?;
         let Some(child) = child else { return Ok(()) };
-        let at = At::beside(&definitions, reference.to_owned());
+        let at = Site::beside(&definitions, reference.to_owned());
         self.observe(&at, HookName::AfterSubagentCreated, &[child]).await
     }
 
@@ -192,8 +192,8 @@ impl Hooks<'_> {
     ///
     /// # Errors
     /// `hook_failed` if a `before_create_message` fails (spec §9.1).
-    pub(crate) async fn inject(&self, mut input: Input, hooked: Hooked) -> Result<String> {
-        if hooked == Hooked::ByHook {
+    pub(crate) async fn inject(&self, mut input: Input, hooked: HookMode) -> Result<String> {
+        if hooked == HookMode::ByHook {
             input.hooks_are_done();
             return self.add_message(input, None);
         }
@@ -202,11 +202,12 @@ impl Hooks<'_> {
         if hooks.is_empty() {
             return self.add_message(input, None);
         }
-        let thread_id = self.read(|state, _| state.must_live().map(|()| state.meta.stem.clone()))?;
+        let thread_id =
+            self.read(|state, _| state.ensure_not_terminated().map(|()| state.meta.stem.clone()))?;
         let random: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let at = At::change(&definitions, format!("new-{random}"), hooked);
+        let at = Site::change(&definitions, format!("new-{random}"), hooked);
         let mut created =
-            Created::new(&thread_id, input.draft(self.host.now_us()), self.variables().redactor());
+            CreatedMessage::new(&thread_id, input.draft(self.host.now_us()), self.variables().redactor());
         for hook in hooks {
             let answer = self.call_hook(&at, hook, created.args()).await?;
             if let Err(error) = answer.and_then(|answer| created.take(answer)) {
@@ -226,15 +227,15 @@ impl Hooks<'_> {
         definitions: &Definitions<'_>,
         id: &str,
         update: MessageUpdate,
-        hooked: Hooked,
+        hooked: HookMode,
     ) -> Result<MessageUpdate> {
         if !self.has_hooks(definitions, &[HookName::BeforeUpdateMessage]) {
             return Ok(update);
         }
         // Each change has its own place, numbered by the next stored edit.
         let place = self.read(|state, _| place_of_edit(id, state.meta.edits + 1))?;
-        let at = At::change(definitions, place, hooked);
-        let mut updates = Updates { id: id.to_owned(), update, secrets: self.variables().redactor() };
+        let at = Site::change(definitions, place, hooked);
+        let mut updates = MessageEdit { id: id.to_owned(), update, secrets: self.variables().redactor() };
         self.transform(&at, HookName::BeforeUpdateMessage, &mut updates).await?;
         Ok(updates.update)
     }
@@ -243,8 +244,8 @@ impl Hooks<'_> {
     pub(crate) async fn after_update(
         &self,
         definitions: &Definitions<'_>,
-        row: &Shared,
-        hooked: Hooked,
+        row: &SharedRow,
+        hooked: HookMode,
     ) -> Result<()> {
         if !self.has_hooks(definitions, &[HookName::AfterUpdateMessage]) {
             return Ok(());
@@ -253,7 +254,8 @@ impl Hooks<'_> {
             let thread = &state.meta.stem;
             Ok((place_of_edit(&row.id(thread), state.meta.edits)?, row.to_json(thread, state.is_queued(row))))
         })?;
-        self.observe(&At::change(definitions, place, hooked), HookName::AfterUpdateMessage, &[message]).await
+        self.observe(&Site::change(definitions, place, hooked), HookName::AfterUpdateMessage, &[message])
+            .await
     }
 }
 
@@ -282,10 +284,14 @@ mod tests {
     use super::*;
     use crate::store::messages::Inbound;
 
-    fn created(role: Role) -> Created {
+    fn created(role: Role) -> CreatedMessage {
         let metadata = Some(r#"{"a":1}"#.to_owned());
         let inbound = if role == Role::User { Inbound::Triggers } else { Inbound::Step };
-        Created::new("thread", Row { inbound, metadata, ..Row::new(7, role, "text", 5) }, Rc::default())
+        CreatedMessage::new(
+            "thread",
+            Row { inbound, metadata, ..Row::new(7, role, "text", 5) },
+            Rc::default(),
+        )
     }
 
     #[test]
@@ -299,7 +305,7 @@ mod tests {
         ];
         for (answer, content, silent, metadata) in cases {
             let mut created = created(Role::User);
-            assert_eq!(created.take(answer.clone()), Ok(Next::Go));
+            assert_eq!(created.take(answer.clone()), Ok(ChainControl::Go));
             let row = created.row;
             assert_eq!(
                 (row.seq, row.role, row.content.as_deref(), row.silent, row.metadata.as_deref()),
@@ -330,13 +336,13 @@ mod tests {
             assert!(created.take(answer).is_err());
             assert_eq!((created.row.content.as_deref(), created.row.silent), (Some("text"), false));
         }
-        assert_eq!(created(Role::Assistant).take(json!({ "content": "" })), Ok(Next::Go));
+        assert_eq!(created(Role::Assistant).take(json!({ "content": "" })), Ok(ChainControl::Go));
     }
 
     #[test]
     fn what_a_hook_may_make_of_a_change() {
         let changed = |answer: Value| {
-            let mut updates = Updates { id: "m_1".into(), update: "text".into(), secrets: Rc::default() };
+            let mut updates = MessageEdit { id: "m_1".into(), update: "text".into(), secrets: Rc::default() };
             updates.take(answer).map(|_| updates.update.to_json())
         };
         assert_eq!(changed(json!(null)), Ok(json!({ "content": "text" })));

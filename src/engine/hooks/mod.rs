@@ -28,32 +28,32 @@ use crate::engine::features::Hooks;
 use crate::engine::operator::Failure;
 use crate::error::Result;
 use crate::limits;
-use crate::sdk::scope::{Hooked, Origin};
+use crate::sdk::scope::{HookMode, Origin};
 use crate::store::log::Event;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 
 /// The place at which a hook runs.
-pub(crate) struct At<'a> {
+pub(crate) struct Site<'a> {
     definitions: &'a Definitions<'a>,
     /// The subject, unique in the thread: the seq of a message, and for its changes their number.
     place: String,
     origin: Origin,
 }
 
-impl<'a> At<'a> {
+impl<'a> Site<'a> {
     /// In the active run, for the message with that seq.
-    fn run(definitions: &'a Definitions<'a>, seq: i64) -> At<'a> {
-        At { definitions, place: seq.to_string(), origin: Origin::Hook }
+    fn run(definitions: &'a Definitions<'a>, seq: i64) -> Site<'a> {
+        Site { definitions, place: seq.to_string(), origin: Origin::Hook }
     }
 
-    fn beside(definitions: &'a Definitions<'a>, place: String) -> At<'a> {
-        At { definitions, place, origin: Origin::DetachedHook }
+    fn beside(definitions: &'a Definitions<'a>, place: String) -> Site<'a> {
+        Site { definitions, place, origin: Origin::DetachedHook }
     }
 
     /// At a change of a message.
-    fn change(definitions: &'a Definitions<'a>, place: String, hooked: Hooked) -> At<'a> {
-        let origin = if hooked == Hooked::InStep { Origin::Hook } else { Origin::DetachedHook };
-        At { definitions, place, origin }
+    fn change(definitions: &'a Definitions<'a>, place: String, hooked: HookMode) -> Site<'a> {
+        let origin = if hooked == HookMode::InStep { Origin::Hook } else { Origin::DetachedHook };
+        Site { definitions, place, origin }
     }
 
     fn call_id(&self, thread_id: &str, hook: &Hook) -> String {
@@ -70,12 +70,12 @@ trait Subject {
     ///
     /// # Errors
     /// The reason why it is invalid, as text; then nothing has changed.
-    fn take(&mut self, answer: Value) -> Result<Next, String>;
+    fn take(&mut self, answer: Value) -> Result<ChainControl, String>;
 }
 
 /// Whether the next hook runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum ChainControl {
     Go,
     Stop,
 }
@@ -92,20 +92,25 @@ impl Hooks<'_> {
     }
 
     /// Runs the hooks of that name one after another on a subject.
-    async fn transform(&self, at: &At<'_>, name: HookName, subject: &mut dyn Subject) -> Result<Next> {
+    async fn transform(
+        &self,
+        at: &Site<'_>,
+        name: HookName,
+        subject: &mut dyn Subject,
+    ) -> Result<ChainControl> {
         for hook in self.hooks(at.definitions, name) {
             let answer = self.call_hook(at, hook, subject.args()).await?;
             match answer.and_then(|answer| subject.take(answer)) {
-                Ok(Next::Go) => {}
-                Ok(Next::Stop) => return Ok(Next::Stop),
+                Ok(ChainControl::Go) => {}
+                Ok(ChainControl::Stop) => return Ok(ChainControl::Stop),
                 Err(error) => self.hook_failed(at, hook, &error)?,
             }
         }
-        Ok(Next::Go)
+        Ok(ChainControl::Go)
     }
 
     /// Runs the hooks of that name one after another, and ignores their return values.
-    async fn observe(&self, at: &At<'_>, name: HookName, args: &[Value]) -> Result<()> {
+    async fn observe(&self, at: &Site<'_>, name: HookName, args: &[Value]) -> Result<()> {
         for hook in self.hooks(at.definitions, name) {
             if let Err(error) = self.call_hook(at, hook, args.to_vec()).await? {
                 self.hook_failed(at, hook, &error)?;
@@ -115,9 +120,9 @@ impl Hooks<'_> {
     }
 
     /// Logs a failure. The operation continues as if the hook had not run.
-    fn hook_failed(&self, at: &At<'_>, hook: &Hook, error: &str) -> Result<()> {
+    fn hook_failed(&self, at: &Site<'_>, hook: &Hook, error: &str) -> Result<()> {
         let error = &self.variables().shown(error.to_owned());
-        self.tell_failure(Failure {
+        self.report_failure(Failure {
             what: format!("the hook {} ({})", hook.id, hook.hook.as_str()),
             code: None,
             error: error.clone(),
@@ -143,7 +148,7 @@ impl Hooks<'_> {
     }
 
     /// Stops here if a hook has ended its own run. That aborted this flow, which ends at its next await.
-    async fn goes_on(&self, at: &At<'_>) -> Result<()> {
+    async fn goes_on(&self, at: &Site<'_>) -> Result<()> {
         if at.origin == Origin::Hook && self.read(|state, _| Ok(state.active().is_none()))? {
             std::future::pending::<()>().await;
         }
@@ -168,4 +173,4 @@ fn wrong(expected: &str, got: &Value) -> String {
 }
 
 /// A hook blocks the request; with the text for people.
-pub(crate) struct Blocked(pub(crate) String);
+pub(crate) struct BlockReason(pub(crate) String);

@@ -10,12 +10,12 @@ use crate::definitions::message::{Role, ToolCall, ToolStatus};
 use crate::engine::call::not_run;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Hooks;
-use crate::engine::hooks::{At, Blocked, Next, Subject, wrong};
+use crate::engine::hooks::{BlockReason, ChainControl, Site, Subject, wrong};
 use crate::env::Redactor;
 use crate::error::Result;
 use crate::json;
 use crate::models::{CachedJson, ChatMessage, Part, fit};
-use crate::store::messages::{Row, Shared};
+use crate::store::messages::{Row, SharedRow};
 use crate::store::runs::Step;
 use crate::store::window::Entry;
 
@@ -30,36 +30,36 @@ impl Subject for System {
         vec![self.text.as_str().into()]
     }
 
-    fn take(&mut self, answer: Value) -> Result<Next, String> {
+    fn take(&mut self, answer: Value) -> Result<ChainControl, String> {
         match answer {
             Value::Null => {}
             Value::String(text) => self.text = self.secrets.owned(text),
             other => return Err(wrong("a text or null", &other)),
         }
-        Ok(Next::Go)
+        Ok(ChainControl::Go)
     }
 }
 
 /// The stored messages of a request.
-struct Stored {
+struct StoredMessages {
     thread_id: String,
-    rows: Vec<Shared>,
+    rows: Vec<SharedRow>,
     /// The secrets to redact in the hooks' changes; the rest is already stored.
     secrets: Rc<Redactor>,
 }
 
-impl Subject for Stored {
+impl Subject for StoredMessages {
     fn args(&self) -> Vec<Value> {
         vec![self.rows.iter().map(|row| row.to_json(&self.thread_id, false)).collect()]
     }
 
-    fn take(&mut self, answer: Value) -> Result<Next, String> {
+    fn take(&mut self, answer: Value) -> Result<ChainControl, String> {
         let messages = match answer {
-            Value::Null => return Ok(Next::Go),
+            Value::Null => return Ok(ChainControl::Go),
             Value::Array(messages) => messages,
             other => return Err(wrong("a list of messages or null", &other)),
         };
-        let mut rows: Vec<Shared> = Vec::with_capacity(messages.len());
+        let mut rows: Vec<SharedRow> = Vec::with_capacity(messages.len());
         for message in &messages {
             let Value::Object(fields) = message else { return Err(wrong("messages in its list", message)) };
             let id = fields.get("id").and_then(Value::as_str);
@@ -67,17 +67,17 @@ impl Subject for Stored {
             let before = rows.last().or(self.rows.first()).map_or(1, |row| row.seq);
             rows.push(match known {
                 Some(row) if row.to_json(&self.thread_id, false) == *message => row.clone(),
-                Some(row) => Shared::new(self.clean(changed(Row::clone(row), fields)?)),
+                Some(row) => SharedRow::new(self.clean(changed(Row::clone(row), fields)?)),
                 // A new message of the hook stays at its position.
-                None => Shared::new(self.clean(changed(Row::new(before, Role::User, "", 0), fields)?)),
+                None => SharedRow::new(self.clean(changed(Row::new(before, Role::User, "", 0), fields)?)),
             });
         }
         self.rows = rows;
-        Ok(Next::Go)
+        Ok(ChainControl::Go)
     }
 }
 
-impl Stored {
+impl StoredMessages {
     /// Redacts the secrets in a row that a hook changed.
     fn clean(&self, mut row: Row) -> Row {
         let clean = |text: Option<String>| text.map(|text| self.secrets.owned(text));
@@ -165,28 +165,28 @@ fn calls_of(value: &Value) -> Result<Vec<ToolCall>, String> {
 }
 
 /// The messages of a request, in the form for the model.
-struct Sent {
+struct ModelMessages {
     messages: Vec<CachedJson<ChatMessage>>,
     blocked: Option<String>,
     /// The secrets to redact in the hooks' changes.
     secrets: Rc<Redactor>,
 }
 
-impl Sent {
+impl ModelMessages {
     fn form(&self) -> Vec<Value> {
         let mut images = 0;
         self.messages.iter().map(|message| form(message, &mut images)).collect()
     }
 }
 
-impl Subject for Sent {
+impl Subject for ModelMessages {
     fn args(&self) -> Vec<Value> {
         vec![Value::Array(self.form())]
     }
 
-    fn take(&mut self, answer: Value) -> Result<Next, String> {
+    fn take(&mut self, answer: Value) -> Result<ChainControl, String> {
         let given = match answer {
-            Value::Null => return Ok(Next::Go),
+            Value::Null => return Ok(ChainControl::Go),
             Value::Array(given) => given,
             Value::Object(fields) => {
                 let error = match fields.get("error") {
@@ -197,7 +197,7 @@ impl Subject for Sent {
                     return Err(error);
                 }
                 self.blocked = Some(self.secrets.owned(error));
-                return Ok(Next::Stop);
+                return Ok(ChainControl::Stop);
             }
             other => return Err(wrong("a list of messages, an error or null", &other)),
         };
@@ -215,11 +215,11 @@ impl Subject for Sent {
             expected = place.map_or(expected, |place| place) + 1;
         }
         self.messages = repaired(&messages);
-        Ok(Next::Go)
+        Ok(ChainControl::Go)
     }
 }
 
-impl Sent {
+impl ModelMessages {
     /// A message that the hook added or changed.
     fn read(&self, value: &Value) -> Result<ChatMessage, String> {
         let text = |name: &str| value.get(name).and_then(Value::as_str);
@@ -366,7 +366,7 @@ impl Hooks<'_> {
             return Ok(text);
         }
         let mut system = System { text, secrets: self.variables().redactor() };
-        let at = At::run(definitions, step.block);
+        let at = Site::run(definitions, step.block);
         self.transform(&at, HookName::AfterSystemMessage, &mut system).await?;
         Ok(system.text)
     }
@@ -386,9 +386,9 @@ impl Hooks<'_> {
             let entries = state.window.as_ref().map_or(&[] as &[Entry], |window| window.since(cut));
             let entries = entries.iter().take_while(|entry| entry.row.seq < step.block);
             let rows = entries.map(|entry| entry.row.clone()).collect();
-            Ok(Stored { thread_id: state.meta.stem.clone(), rows, secrets })
+            Ok(StoredMessages { thread_id: state.meta.stem.clone(), rows, secrets })
         })?;
-        let at = At::run(definitions, step.block);
+        let at = Site::run(definitions, step.block);
         self.transform(&at, HookName::FilterMessages, &mut stored).await?;
         Ok(Some(stored.rows.into_iter().map(Entry::of).collect()))
     }
@@ -399,15 +399,17 @@ impl Hooks<'_> {
         definitions: &Definitions<'_>,
         step: Step,
         messages: Vec<CachedJson<ChatMessage>>,
-    ) -> Result<Result<Vec<CachedJson<ChatMessage>>, Blocked>> {
+    ) -> Result<Result<Vec<CachedJson<ChatMessage>>, BlockReason>> {
         if !self.has_hooks(definitions, &[HookName::PrefilterLlmHistory]) {
             return Ok(Ok(messages));
         }
-        let mut sent = Sent { messages, blocked: None, secrets: self.variables().redactor() };
-        let at = At::run(definitions, step.block);
+        let mut sent = ModelMessages { messages, blocked: None, secrets: self.variables().redactor() };
+        let at = Site::run(definitions, step.block);
         self.transform(&at, HookName::PrefilterLlmHistory, &mut sent).await?;
         Ok(match sent.blocked {
-            Some(why) => Err(Blocked(format!("A hook stopped this run before its model was called: {why}"))),
+            Some(why) => {
+                Err(BlockReason(format!("A hook stopped this run before its model was called: {why}")))
+            }
             None => Ok(sent.messages),
         })
     }

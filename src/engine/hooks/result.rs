@@ -8,17 +8,17 @@ use serde_json::Value;
 
 use crate::definitions::hook::HookName;
 use crate::definitions::message::{ToolResult, ToolStatus};
-use crate::engine::call::{Begun, Call, CallOutcome};
+use crate::engine::call::{Call, CallOutcome, ReceiptStatus};
 use crate::engine::definitions::Definitions;
 use crate::engine::edit::edited;
 use crate::engine::features::Hooks;
-use crate::engine::hooks::{At, Next, Subject, wrong};
+use crate::engine::hooks::{ChainControl, Site, Subject, wrong};
 use crate::engine::replay;
 use crate::engine::tool_result::result_row;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::sdk::scope::Entered;
-use crate::store::messages::{Inbound, Row, Shared};
+use crate::sdk::scope::EntryMode;
+use crate::store::messages::{Inbound, Row, SharedRow};
 use crate::store::receipts;
 use crate::store::receipts::{Receipt, ReceiptState};
 
@@ -56,9 +56,9 @@ impl Subject for Outcome {
         vec![self.call.clone(), result]
     }
 
-    fn take(&mut self, answer: Value) -> Result<Next, String> {
+    fn take(&mut self, answer: Value) -> Result<ChainControl, String> {
         if answer.is_null() {
-            return Ok(if self.null == Null::Drops { Next::Stop } else { Next::Go });
+            return Ok(if self.null == Null::Drops { ChainControl::Stop } else { ChainControl::Go });
         }
         if !answer.is_object() {
             return Err(wrong("a tool result or null", &answer));
@@ -74,17 +74,17 @@ impl Subject for Outcome {
             return Err(format!("it gave a result of {bytes} bytes"));
         }
         self.result = result;
-        Ok(Next::Go)
+        Ok(ChainControl::Go)
     }
 }
 
 impl Hooks<'_> {
     /// The receipt of a call that may have been made before. It has a result if the process crashed while
     /// hooks ran on it, or if the result came from outside.
-    pub(crate) fn earlier_receipt(&self, entered: Entered, call: &Call) -> Result<Option<Receipt>> {
+    pub(crate) fn earlier_receipt(&self, entered: EntryMode, call: &Call) -> Result<Option<Receipt>> {
         match entered {
-            Entered::First => Ok(None),
-            Entered::Again => self.read(|_, sql| receipts::find(sql, call.seq)),
+            EntryMode::First => Ok(None),
+            EntryMode::Again => self.read(|_, sql| receipts::find(sql, call.seq)),
         }
     }
 
@@ -92,10 +92,10 @@ impl Hooks<'_> {
     pub(crate) async fn settle_call(
         self,
         definitions: &Definitions<'_>,
-        reply: Shared,
+        reply: SharedRow,
         call: &Call,
         mut done: CallOutcome,
-    ) -> Result<Shared> {
+    ) -> Result<SharedRow> {
         if self.has_hooks(definitions, &CHANGING) {
             self.keep_result(call, &done)?;
         }
@@ -110,9 +110,9 @@ impl Hooks<'_> {
             if !self.has_hooks(definitions, &[name]) {
                 continue;
             }
-            let at = At::run(definitions, call.seq);
+            let at = Site::run(definitions, call.seq);
             let mut outcome = Outcome { call: call.call.to_wire(), result: done.result.clone(), null };
-            if self.transform(&at, name, &mut outcome).await? == Next::Stop {
+            if self.transform(&at, name, &mut outcome).await? == ChainControl::Stop {
                 return self.drop_call(&reply, call, &done);
             }
             done.replace_result(self.variables().redact_result(outcome.result));
@@ -128,7 +128,7 @@ impl Hooks<'_> {
     /// Keeps the result of a call that has ended. A call that never started, or whose outcome is unknown, is
     /// evaluated again.
     fn keep_result(&self, call: &Call, done: &CallOutcome) -> Result<()> {
-        if done.begun != Begun::Started || done.state == ReceiptState::Indeterminate {
+        if done.begun != ReceiptStatus::Started || done.state == ReceiptState::Indeterminate {
             return Ok(());
         }
         let text = serde_json::to_string(&done.result).map_err(Error::internal)?;
@@ -140,7 +140,7 @@ impl Hooks<'_> {
 
     /// Stores that a hook dropped a call: on its receipt, and in the reply, which keeps its position and the
     /// tool's name. No client or model sees the call.
-    fn drop_call(&self, reply: &Shared, call: &Call, done: &CallOutcome) -> Result<Shared> {
+    fn drop_call(&self, reply: &SharedRow, call: &Call, done: &CallOutcome) -> Result<SharedRow> {
         let now = self.host.now_us();
         let row = self.transition(|state, sql| {
             done.close(sql, ReceiptState::Dropped, reply, call, None, now)?;
@@ -152,7 +152,7 @@ impl Hooks<'_> {
             // No later step takes its seq. Reconnecting clients have seen the call.
             state.meta.seq_floor = state.meta.seq_floor.max(call.seq);
             edited(state, sql)?;
-            Ok(Shared::new(row))
+            Ok(SharedRow::new(row))
         })?;
         self.broadcast_message(&row)?;
         Ok(row)
@@ -170,7 +170,7 @@ mod tests {
         let result = ToolResult { result: Some(json!({ "key": "k" })), content, ..ToolResult::success("") };
         let read = |answer: Value| {
             let mut outcome = Outcome { call: Value::Null, result: result.clone(), null: Null::Keeps };
-            assert!(matches!(outcome.take(answer), Ok(Next::Go)));
+            assert!(matches!(outcome.take(answer), Ok(ChainControl::Go)));
             outcome.result.text()
         };
         let mut answer = json!(result);

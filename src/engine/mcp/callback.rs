@@ -3,21 +3,21 @@
 //! crash or a failure of the authorization server the person can retry.
 
 use crate::engine::features::McpClient;
-use crate::engine::mcp::sealed::Sealed;
-use crate::engine::mcp::tokens::{Place, Renewing, Signed, TokenWanted};
+use crate::engine::mcp::sealed_text::SealedText;
+use crate::engine::mcp::tokens::{RenewalGuard, ServerConnection, TokenNeed, TokenRef};
 use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::mcp_client::oauth::grant::{Grant, KnownToken, NoToken};
-use crate::mcp_client::oauth::login::{Callback, Login, Turned};
+use crate::mcp_client::oauth::login::{Callback, Login, SignInError};
 use crate::request::Reply;
 use crate::store::waits;
-use crate::store::waits::{AskedSignIn, Wait, WaitKind, WaitState};
+use crate::store::waits::{SignInState, Wait, WaitKind, WaitState};
 use crate::work::mcp::Address;
 use crate::work::mcp::auth::token;
 
 /// The outcome of a callback, from which the page is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Came {
+enum CallbackOutcome {
     SignedIn,
     /// An earlier sign-in by this link succeeded.
     Already,
@@ -33,16 +33,16 @@ enum Came {
     Busy,
 }
 
-impl Came {
+impl CallbackOutcome {
     const fn as_str(self) -> &'static str {
         match self {
-            Came::SignedIn => "signed_in",
-            Came::Already => "already",
-            Came::Over => "over",
-            Came::Unknown => "unknown",
-            Came::Denied => "denied",
-            Came::Failed => "failed",
-            Came::Busy => "busy",
+            CallbackOutcome::SignedIn => "signed_in",
+            CallbackOutcome::Already => "already",
+            CallbackOutcome::Over => "over",
+            CallbackOutcome::Unknown => "unknown",
+            CallbackOutcome::Denied => "denied",
+            CallbackOutcome::Failed => "failed",
+            CallbackOutcome::Busy => "busy",
         }
     }
 }
@@ -52,7 +52,7 @@ impl McpClient<'_> {
     pub(crate) async fn came_back(&self, body: &str) -> Result<Reply> {
         let callback: Callback = crate::json::from_str(body).map_err(Error::internal)?;
         let (came, server) = match self.sign_in_of(&callback)? {
-            None => (Came::Unknown, None),
+            None => (CallbackOutcome::Unknown, None),
             Some((wait, login)) => {
                 let server = wait.asked.input.as_ref().map(|input| input.server.clone());
                 let came = match wait.state {
@@ -60,9 +60,9 @@ impl McpClient<'_> {
                     WaitState::Decided
                         if wait.decision.as_ref().is_some_and(|said| said.decision == "answer") =>
                     {
-                        Came::Already
+                        CallbackOutcome::Already
                     }
-                    _ => Came::Over,
+                    _ => CallbackOutcome::Over,
                 };
                 (came, server)
             }
@@ -78,7 +78,7 @@ impl McpClient<'_> {
             let wait = waits::find(sql, i64::from(number))?.filter(|wait| wait.kind == WaitKind::SignIn);
             let Some(wait) = wait else { return Ok(None) };
             let sealed = wait.asked.sign_in.as_ref().map(|asked| asked.login.clone());
-            let sealed = sealed.and_then(|sealed| crate::json::from_value::<Sealed>(sealed).ok());
+            let sealed = sealed.and_then(|sealed| crate::json::from_value::<SealedText>(sealed).ok());
             let text = sealed.and_then(|sealed| self.unsealed(&state.meta.thread_id, "login", sealed));
             let login = text.and_then(|text| crate::json::from_str::<Login>(&text).ok());
             Ok(login.filter(|login| login.is_of(&callback.state)).map(|login| (wait, login)))
@@ -86,23 +86,28 @@ impl McpClient<'_> {
     }
 
     /// Exchanges a code for a token, stores the token, and resumes the run.
-    async fn exchange_code(&self, wait: &Wait, login: &Login, callback: &Callback) -> Result<Came> {
+    async fn exchange_code(
+        &self,
+        wait: &Wait,
+        login: &Login,
+        callback: &Callback,
+    ) -> Result<CallbackOutcome> {
         let code = match login.code(callback) {
             Ok(code) => code,
-            Err(Turned::Foreign) => return Ok(Came::Unknown),
-            Err(Turned::Denied) => return Ok(Came::Denied),
+            Err(SignInError::Foreign) => return Ok(CallbackOutcome::Unknown),
+            Err(SignInError::Denied) => return Ok(CallbackOutcome::Denied),
         };
         let (Some(asked), Some(input)) = (&wait.asked.sign_in, &wait.asked.input) else {
-            return Ok(Came::Unknown);
+            return Ok(CallbackOutcome::Unknown);
         };
         // Authorization servers revoke a code that is used twice, together with its tokens.
-        let Some(_under_way) = Renewing::begin(&self.ephemeral.renewing, &callback.state) else {
-            return Ok(Came::Busy);
+        let Some(_under_way) = RenewalGuard::begin(&self.ephemeral.renewing, &callback.state) else {
+            return Ok(CallbackOutcome::Busy);
         };
         let failed = |why: &str| {
             self.variables()
                 .log(&format!("nobody is signed in to the MCP server \"{}\": {why}", input.server));
-            Ok(Came::Failed)
+            Ok(CallbackOutcome::Failed)
         };
         let Some(server) = self.catalog.mcp.get(&input.server) else {
             return failed("there is none any more");
@@ -115,8 +120,8 @@ impl McpClient<'_> {
             Ok(address) => address,
             Err(why) => return failed(&why),
         };
-        let signed = Signed { around: &*lender, server, address: &address, env: &env };
-        let secret = match TokenWanted::of(signed).secret() {
+        let signed = ServerConnection { around: &*lender, server, address: &address, env: &env };
+        let secret = match TokenNeed::of(signed).secret() {
             Ok(secret) => secret,
             Err(trouble) => return failed(&trouble.text),
         };
@@ -126,17 +131,17 @@ impl McpClient<'_> {
             Ok(token) => token,
             Err(NoToken::Denied(why) | NoToken::Failed(why)) => return failed(&why),
         };
-        let AskedSignIn { directory, name, .. } = asked;
-        let place = Place { directory: directory.clone(), name: name.clone() };
+        let SignInState { directory, name, .. } = asked;
+        let place = TokenRef { directory: directory.clone(), name: name.clone() };
         let version = self.put_token(&place, None, Some(token.clone())).await?;
         self.has_token(&place, KnownToken { version, token: Some(token) });
         let ended = self.transition(|state, sql| self.end_sign_ins(state, sql, (directory, name), "browser"));
         let (closed, entry) = match ended {
             // The thread is deleted. The token is the owner's and works for other threads.
-            Err(error) if error.code == Code::ThreadNotFound => return Ok(Came::Over),
+            Err(error) if error.code == Code::ThreadNotFound => return Ok(CallbackOutcome::Over),
             ended => ended?,
         };
         self.sign_ins_ended(&closed, entry)?;
-        Ok(Came::SignedIn)
+        Ok(CallbackOutcome::SignedIn)
     }
 }

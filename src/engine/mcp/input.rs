@@ -9,16 +9,16 @@ use crate::definitions::tier::tier;
 use crate::definitions::{Implementation, Tool};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::McpClient;
-use crate::engine::mcp::sealed::Sealed;
+use crate::engine::mcp::sealed_text::SealedText;
 use crate::engine::waits::NewWait;
 use crate::engine::waits::gate::{too_large, would_wait};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::mcp_client::elicit::{InputRequired, Requested, asked_by_tool, response};
-use crate::sdk::scope::{Entered, Scope};
-use crate::store::receipts::AtServer;
+use crate::mcp_client::elicit::{InputRequest, InputRequired, asked_by_tool, response};
+use crate::sdk::scope::{EntryMode, Scope};
+use crate::store::receipts::ServerCallState;
 use crate::store::runs::Parking;
-use crate::store::waits::{Asked, AskedCall, AskedInput, DecidedBy, Wait, WaitKind, WaitState};
+use crate::store::waits::{DecidedBy, InputForm, Wait, WaitData, WaitKind, WaitState, WaitingCall};
 use crate::store::{receipts, waits};
 use crate::text::shorten;
 
@@ -26,7 +26,7 @@ use crate::text::shorten;
 const NEEDS_INPUT: &str = "needs_input";
 
 /// A call that requests input from people.
-pub(crate) struct AsksPeople<'a> {
+pub(crate) struct InputCall<'a> {
     pub(crate) tool: &'a Tool,
     /// The MCP server that requests it; `None` for the tool itself.
     pub(crate) server: Option<&'a str>,
@@ -38,7 +38,7 @@ pub(crate) struct AsksPeople<'a> {
 
 impl McpClient<'_> {
     /// The stored state of a call for which a tool of the application has requested input.
-    pub(crate) fn asked_by_call(&self, inside: &Scope, tool: &Tool) -> Result<Option<AtServer>> {
+    pub(crate) fn asked_by_call(&self, inside: &Scope, tool: &Tool) -> Result<Option<ServerCallState>> {
         match tool.run {
             Implementation::Mcp(_) => Ok(None),
             _ => self.at_server(inside),
@@ -46,7 +46,7 @@ impl McpClient<'_> {
     }
 
     /// The people's answers, by the names that the tool gave.
-    pub(crate) fn answers_of_call(&self, far: Option<&AtServer>) -> Result<Map<String, Value>> {
+    pub(crate) fn answers_of_call(&self, far: Option<&ServerCallState>) -> Result<Map<String, Value>> {
         Ok(match far.map(|far| self.answered_input(far)).transpose()? {
             Some((Some(Value::Object(answers)), _)) => answers,
             _ => Map::new(),
@@ -57,9 +57,9 @@ impl McpClient<'_> {
     /// again with the answers.
     pub(crate) async fn asks_people(
         &self,
-        asking: AsksPeople<'_>,
+        asking: InputCall<'_>,
         mut result: ToolResult,
-        far: Option<AtServer>,
+        far: Option<ServerCallState>,
     ) -> Result<ToolResult> {
         let is_of_server = matches!(asking.tool.run, Implementation::Mcp(_));
         if is_of_server || result.error_code.as_deref() != Some(NEEDS_INPUT) {
@@ -82,25 +82,27 @@ impl McpClient<'_> {
     }
 
     /// The stored state of a call that began at its server and was parked.
-    pub(super) fn at_server(&self, inside: &Scope) -> Result<Option<AtServer>> {
-        let (Some(receipt), Entered::Again) = (inside.receipt, inside.entered) else { return Ok(None) };
+    pub(super) fn at_server(&self, inside: &Scope) -> Result<Option<ServerCallState>> {
+        let (Some(receipt), EntryMode::Again) = (inside.receipt, inside.entered) else { return Ok(None) };
         self.read(|_, sql| Ok(receipts::find(sql, receipt)?.and_then(|receipt| receipt.data.mcp)))
     }
 
     /// The people's answers to a server, and the state that the server wants back.
-    pub(super) fn answered_input(&self, at: &AtServer) -> Result<(Option<Value>, Option<String>)> {
+    pub(super) fn answered_input(&self, at: &ServerCallState) -> Result<(Option<Value>, Option<String>)> {
         self.read(|state, sql| {
             let mut said = Map::new();
             for id in &at.waits {
                 let wait = waits::find(sql, *id)?.filter(|wait| wait.state == WaitState::Decided);
-                let Some(Wait { asked: Asked { input: Some(input), .. }, decision: Some(decision), .. }) =
-                    wait
+                let Some(Wait {
+                    asked: WaitData { input: Some(input), .. }, decision: Some(decision), ..
+                }) = wait
                 else {
                     continue;
                 };
                 said.insert(input.name, response(&decision.decision, decision.content.as_ref()));
             }
-            let sealed = at.state.clone().and_then(|sealed| crate::json::from_value::<Sealed>(sealed).ok());
+            let sealed =
+                at.state.clone().and_then(|sealed| crate::json::from_value::<SealedText>(sealed).ok());
             let back = sealed.and_then(|sealed| self.unsealed(&state.meta.thread_id, "state", sealed));
             Ok(((!said.is_empty()).then_some(Value::Object(said)), back))
         })
@@ -110,19 +112,19 @@ impl McpClient<'_> {
     /// with the model's error result.
     pub(super) async fn park_for_input(
         &self,
-        at: AsksPeople<'_>,
+        at: InputCall<'_>,
         required: InputRequired,
-        far: AtServer,
+        far: ServerCallState,
     ) -> Result<ToolResult> {
         let (Some(receipt), Parking::Possible) = (at.inside.receipt, at.inside.parking) else {
             return Ok(would_wait(&at.tool.name));
         };
-        let asked: Vec<Asked> =
+        let asked: Vec<WaitData> =
             required.asked.into_iter().map(|one| self.asked_of_people(&at, one)).collect();
-        if !asked.iter().all(Asked::fits) {
+        if !asked.iter().all(WaitData::fits) {
             return Ok(too_large(at.tool));
         }
-        let lasts_us = self.waits().lasts_us(at.definitions);
+        let lasts_us = self.waits().timeout_us(at.definitions);
         let opened = self.transition(|state, sql| {
             let found = receipts::find(sql, receipt)?;
             let batch = found.ok_or_else(|| Error::internal("a receipt is gone"))?.reply;
@@ -147,7 +149,7 @@ impl McpClient<'_> {
             receipts::wait_at_server(
                 sql,
                 receipt,
-                &AtServer { waits, state: back.transpose()?, ..far.clone() },
+                &ServerCallState { waits, state: back.transpose()?, ..far.clone() },
             )?;
             self.post_mcp(state, sql)?;
             self.waits().park_run(state, sql)?;
@@ -158,25 +160,25 @@ impl McpClient<'_> {
 
     /// The public data of one requested input. The title is the asker's message; the asker is named
     /// separately.
-    fn asked_of_people(&self, at: &AsksPeople<'_>, one: Requested) -> Asked {
+    fn asked_of_people(&self, at: &InputCall<'_>, one: InputRequest) -> WaitData {
         let mut title = match one.message.as_str() {
             "" => format!("{} needs input", at.tool.name),
             message => self.variables().redact(message.to_owned()),
         };
         shorten(&mut title, limits::WAIT_REASON_BYTES);
         let (id, args) = at.call.clone();
-        Asked {
+        WaitData {
             title,
             reason: at.server.map(|server| format!("The MCP server “{server}” asks this.")),
             by: DecidedBy::Thread,
-            call: Some(AskedCall { id, tool: at.tool.name.clone(), tier: tier(at.tool), args }),
-            input: Some(AskedInput {
+            call: Some(WaitingCall { id, tool: at.tool.name.clone(), tier: tier(at.tool), args }),
+            input: Some(InputForm {
                 server: at.server.unwrap_or_default().to_owned(),
                 name: one.name,
                 form: one.schema.map(|schema| self.variables().redact_json(schema)),
                 url: one.url,
             }),
-            ..Asked::default()
+            ..WaitData::default()
         }
     }
 }

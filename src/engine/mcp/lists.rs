@@ -13,7 +13,7 @@ use crate::engine::definitions::Definitions;
 use crate::engine::features::McpClient;
 use crate::engine::mcp::sessions::{Sessions, hex, key_of_list, principal};
 use crate::engine::mcp::sign_in::SignIn;
-use crate::engine::mcp::tokens::Signed;
+use crate::engine::mcp::tokens::ServerConnection;
 use crate::error::{Error, Result};
 use crate::host::process::{Process, SharedList};
 use crate::json;
@@ -26,8 +26,8 @@ use crate::store::mcp;
 use crate::store::mcp::List;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::text::first_bytes;
-use crate::work::mcp::{Address, Failed, PROTOCOL, Peer, Trouble, UNREACHABLE};
-use crate::work::timeout::Watch;
+use crate::work::mcp::{Address, PROTOCOL, Peer, RequestError, TransportError, UNREACHABLE};
+use crate::work::timeout::Deadline;
 
 /// The lifetime of a list for which the server gives none.
 const COUNTS_US: i64 = 5 * 60 * limits::SECOND_US;
@@ -44,7 +44,7 @@ const NAME_BYTES: usize = 64;
 const SHARED: (usize, usize) = (64, 4 << 20);
 
 /// The result of a look-up of a server's list.
-enum Looked {
+enum Lookup {
     /// The list, and notes about a new one.
     Listed(List, Vec<Note>),
     /// A person has to sign in first.
@@ -55,7 +55,7 @@ enum Looked {
 type Note = (&'static str, String);
 
 /// A list that was just requested.
-struct Fetched {
+struct FetchedList {
     /// A JSON array of the tools that may be offered.
     tools: String,
     /// Its lifetime, in microseconds.
@@ -64,7 +64,7 @@ struct Fetched {
 }
 
 /// The pages of a list that were read.
-struct Read {
+struct ListPages {
     tools: Vec<ListedTool>,
     /// Tools that cannot be offered, with the reason.
     left_out: Vec<(String, String)>,
@@ -74,7 +74,7 @@ struct Read {
 }
 
 /// A server whose tools a prompt lists, with the entry.
-struct Wanted<'c> {
+struct ServerEntry<'c> {
     server: &'c McpServer,
     prompt: &'c Prompt,
     entry: &'c ToolEntry,
@@ -113,15 +113,15 @@ impl McpClient<'_> {
         let looked =
             wanted.iter().map(|wanted| self.list_for(&definitions, wanted, run, values.as_ref().err()));
         let looked = join_all(looked).await;
-        let lasts_us = self.waits().lasts_us(&definitions);
+        let lasts_us = self.waits().timeout_us(&definitions);
         let opened = self.transition(|state, sql| {
             let mut opened = Vec::new();
             for (wanted, looked) in wanted.iter().zip(&looked) {
                 match looked {
-                    Looked::Listed(list, _) => {
+                    Lookup::Listed(list, _) => {
                         mcp::set_list(sql, &wanted.server.name, &List { run, ..list.clone() })?
                     }
-                    Looked::SignIn(sign_in) => {
+                    Lookup::SignIn(sign_in) => {
                         let wait = self.new_sign_in(state, sign_in, None, lasts_us)?;
                         opened.push(self.waits().write_wait(state, sql, wait)?);
                     }
@@ -134,7 +134,7 @@ impl McpClient<'_> {
             Ok(opened)
         })?;
         for (wanted, looked) in wanted.iter().zip(looked) {
-            let Looked::Listed(list, notes) = looked else { continue };
+            let Lookup::Listed(list, notes) = looked else { continue };
             self.note_list(wanted, &list, &definitions.prompt.name)?;
             for (code, text) in notes {
                 let text = self.variables().shown(text).cut(limits::DIAGNOSTIC_MESSAGE_BYTES).to_string();
@@ -160,7 +160,7 @@ impl McpClient<'_> {
 
     /// Adds a diagnostic to the run if a list is old or missing. Missing lists of the prompt itself are
     /// checked at the start of the run.
-    fn note_list(&self, wanted: &Wanted<'_>, list: &List, prompt: &str) -> Result<()> {
+    fn note_list(&self, wanted: &ServerEntry<'_>, list: &List, prompt: &str) -> Result<()> {
         let Some(why) = &list.why else { return Ok(()) };
         let server = &wanted.server.name;
         let (code, text) = match list.tools {
@@ -185,14 +185,14 @@ impl McpClient<'_> {
     async fn list_for(
         &self,
         definitions: &Definitions<'_>,
-        wanted: &Wanted<'_>,
+        wanted: &ServerEntry<'_>,
         run: i64,
         no_values: Option<&Error>,
-    ) -> Looked {
+    ) -> Lookup {
         let unknown = |why: String| {
-            Looked::Listed(List { why: Some(self.variables().redact(why)), ..List::default() }, Vec::new())
+            Lookup::Listed(List { why: Some(self.variables().redact(why)), ..List::default() }, Vec::new())
         };
-        let Wanted { server, prompt, entry } = *wanted;
+        let ServerEntry { server, prompt, entry } = *wanted;
         let chain = definitions.chain.clone();
         let of_prompt = Definitions { prompt, chain, ..*definitions };
         let env = |name: &str| self.variables().tool_env(&of_prompt, entry, name);
@@ -205,7 +205,7 @@ impl McpClient<'_> {
             Ok(address) => address,
             Err(why) => return unknown(why),
         };
-        let signed = Signed { around: &*lender, server, address: &address, env: &env };
+        let signed = ServerConnection { around: &*lender, server, address: &address, env: &env };
         let principal = match self.bearer_of(&signed) {
             Ok(None) => principal(&address),
             Ok(Some(bearer)) => digest(&[&principal(&address), &bearer]),
@@ -216,17 +216,17 @@ impl McpClient<'_> {
         if let Some(known) = &known
             && known.until_us > now
         {
-            return Looked::Listed(known.clone(), Vec::new());
+            return Lookup::Listed(known.clone(), Vec::new());
         }
         let process = self.host.process();
         let key = key_of_list(&server.name, &principal);
         if let Some((tools, until_us)) = shared(&process, &key, now) {
             let list = List { principal, tools: Some(tools), until_us, ..List::default() };
-            return Looked::Listed(list, Vec::new());
+            return Lookup::Listed(list, Vec::new());
         }
         let listed = match self.list_or_sign_in(&signed, run).await {
             Ok(listed) => listed,
-            Err(sign_in) => return Looked::SignIn(sign_in),
+            Err(sign_in) => return Lookup::SignIn(sign_in),
         };
         match listed {
             Ok(fetched) => self.keep_fetched(server, principal, fetched),
@@ -235,29 +235,29 @@ impl McpClient<'_> {
                 let tools = known.and_then(|known| known.tools);
                 let until_us = self.host.now_us() + PAUSE_US;
                 let list = List { principal, tools, until_us, why: Some(why), ..List::default() };
-                Looked::Listed(list, Vec::new())
+                Lookup::Listed(list, Vec::new())
             }
         }
     }
 
     /// Shares a new list with other threads.
-    fn keep_fetched(&self, server: &McpServer, principal: String, fetched: Fetched) -> Looked {
-        let Fetched { tools, counts_us, notes } = fetched;
+    fn keep_fetched(&self, server: &McpServer, principal: String, fetched: FetchedList) -> Lookup {
+        let FetchedList { tools, counts_us, notes } = fetched;
         let until_us = self.host.now_us() + counts_us;
         self.mcp_listed(&server.name, &tools);
         let known = self.ephemeral.mcp.borrow().get(&server.name).cloned();
         let is_modern = known.is_some_and(|known| known.is_modern());
         let key = key_of_list(&server.name, &principal);
         share(&self.host.process(), SharedList { key, until_us, tools: tools.clone(), is_modern });
-        Looked::Listed(List { principal, tools: Some(tools), until_us, ..List::default() }, notes)
+        Lookup::Listed(List { principal, tools: Some(tools), until_us, ..List::default() }, notes)
     }
 
     /// Requests the tools of a server. Returns a sign-in if a person has to sign in first.
     async fn list_or_sign_in(
         &self,
-        signed: &Signed<'_>,
+        signed: &ServerConnection<'_>,
         run: i64,
-    ) -> Result<Result<Fetched, Trouble>, Box<SignIn>> {
+    ) -> Result<Result<FetchedList, TransportError>, Box<SignIn>> {
         let listed = self.fetch_list(signed).await;
         let wrong = listed.as_ref().err().map(|trouble| (trouble.code, &*trouble.text));
         self.mcp_went(&signed.server.name, wrong);
@@ -269,7 +269,7 @@ impl McpClient<'_> {
     }
 
     /// Requests the tools of a server.
-    async fn fetch_list(&self, signed: &Signed<'_>) -> Result<Fetched, Trouble> {
+    async fn fetch_list(&self, signed: &ServerConnection<'_>) -> Result<FetchedList, TransportError> {
         let subject = format!("The list of the MCP server \"{}\"", signed.server.name);
         let asked = async {
             let read = self.pages(signed, &subject).await?;
@@ -277,14 +277,22 @@ impl McpClient<'_> {
             let read = if read.is_whole { read } else { self.pages(signed, &subject).await? };
             Ok(self.fetched(signed.server, read))
         };
-        let listed = Watch::for_ms(&*self.host, LIST_MS).within(asked).await;
+        let listed = Deadline::for_ms(&*self.host, LIST_MS).within(asked).await;
         listed.unwrap_or_else(|| {
-            Err(Trouble::new(UNREACHABLE, format!("{subject} did not come within {} s.", LIST_MS / 1000)))
+            Err(TransportError::new(
+                UNREACHABLE,
+                format!("{subject} did not come within {} s.", LIST_MS / 1000),
+            ))
         })
     }
 
     /// Requests one page.
-    async fn page(&self, signed: &Signed<'_>, subject: &str, cursor: Option<&str>) -> Result<Page, Trouble> {
+    async fn page(
+        &self,
+        signed: &ServerConnection<'_>,
+        subject: &str,
+        cursor: Option<&str>,
+    ) -> Result<Page, TransportError> {
         let ask = Ask::list(cursor);
         let send = async |address: &Address| {
             let peer = Peer {
@@ -303,15 +311,17 @@ impl McpClient<'_> {
                 Ok(page) => return Ok(page),
                 Err(what) => format!("cannot be read: {what}"),
             },
-            Err(Failed::Trouble(trouble)) => return Err(trouble),
-            Err(Failed::Rpc(error)) => format!("was answered with error {}: {}", error.code, error.message),
+            Err(RequestError::Trouble(trouble)) => return Err(trouble),
+            Err(RequestError::Rpc(error)) => {
+                format!("was answered with error {}: {}", error.code, error.message)
+            }
         };
-        Err(Trouble::new(PROTOCOL, format!("{subject} {what}.")))
+        Err(TransportError::new(PROTOCOL, format!("{subject} {what}.")))
     }
 
     /// Converts the pages to a list, with notes for people.
-    fn fetched(&self, server: &McpServer, read: Read) -> Fetched {
-        let Read { tools, left_out, counts_us, is_whole } = read;
+    fn fetched(&self, server: &McpServer, read: ListPages) -> FetchedList {
+        let ListPages { tools, left_out, counts_us, is_whole } = read;
         let (mut notes, mut renamed) = (Vec::new(), Vec::new());
         let mut left_out: Vec<String> =
             left_out.into_iter().map(|(tool, why)| format!("{tool:?}: {why}")).collect();
@@ -335,16 +345,16 @@ impl McpClient<'_> {
             let text = format!("The list {of} repeats itself: what comes after that is not read");
             notes.push(("mcp.repeats", text));
         }
-        Fetched { tools: self.variables().redact(json!(tools).to_string()), counts_us, notes }
+        FetchedList { tools: self.variables().redact(json!(tools).to_string()), counts_us, notes }
     }
 
     /// Reads all pages, until the list ends or repeats itself.
-    async fn pages(&self, signed: &Signed<'_>, subject: &str) -> Result<Read, Trouble> {
+    async fn pages(&self, signed: &ServerConnection<'_>, subject: &str) -> Result<ListPages, TransportError> {
         let server = signed.server;
-        let wrong = |what: String| Trouble::new(PROTOCOL, format!("{subject} {what}."));
+        let wrong = |what: String| TransportError::new(PROTOCOL, format!("{subject} {what}."));
         let (mut cursors, mut bytes) = (Vec::<String>::new(), 0);
         let mut read =
-            Read { tools: Vec::new(), left_out: Vec::new(), counts_us: limits::DAY_US, is_whole: true };
+            ListPages { tools: Vec::new(), left_out: Vec::new(), counts_us: limits::DAY_US, is_whole: true };
         for _ in 0..PAGES {
             let page = self.page(signed, subject, cursors.last().map(String::as_str)).await?;
             let ttl_us = page.ttl_ms.map(|ms| i64::try_from(ms.saturating_mul(1000)).unwrap_or(i64::MAX));
@@ -369,7 +379,7 @@ impl McpClient<'_> {
             match page.cursor {
                 Some(cursor) if read.is_whole && !cursors.contains(&cursor) => cursors.push(cursor),
                 None => return Ok(read),
-                Some(_) => return Ok(Read { is_whole: false, ..read }),
+                Some(_) => return Ok(ListPages { is_whole: false, ..read }),
             }
         }
         Err(wrong(format!("has more than {PAGES} pages")))
@@ -404,7 +414,12 @@ impl McpClient<'_> {
 }
 
 /// Finds the live-listed servers that a prompt, or a prompt that it calls, uses.
-fn find<'c>(catalog: &'c Catalog, prompt: &'c Prompt, seen: &mut Vec<&'c str>, found: &mut Vec<Wanted<'c>>) {
+fn find<'c>(
+    catalog: &'c Catalog,
+    prompt: &'c Prompt,
+    seen: &mut Vec<&'c str>,
+    found: &mut Vec<ServerEntry<'c>>,
+) {
     if seen.contains(&prompt.name.as_str()) {
         return;
     }
@@ -412,7 +427,7 @@ fn find<'c>(catalog: &'c Catalog, prompt: &'c Prompt, seen: &mut Vec<&'c str>, f
     for entry in &prompt.tools {
         if let Some(server) = entry.mcp().and_then(|name| catalog.mcp.get(name)) {
             if server.list == McpList::Live && found.iter().all(|known| known.server.name != server.name) {
-                found.push(Wanted { server, prompt, entry });
+                found.push(ServerEntry { server, prompt, entry });
             }
         } else if let Some(Callable::Prompt(inner)) = catalog.callable(&entry.name) {
             find(catalog, inner, seen, found);

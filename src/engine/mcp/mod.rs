@@ -3,18 +3,18 @@
 //!
 //! * Here: one call. `input`: input that a server requests from people. `tasks`: long-running calls. `lists`:
 //!   live tool lists. `sessions`: sessions with servers. `tokens`: access tokens. `sign_in`: a person's
-//!   sign-in; `callback`: the browser's return from it. `sealed`: texts that only this thread, or the threads
-//!   of one owner, can read. `told`: reports about servers to the deployment.
+//!   sign-in; `callback`: the browser's return from it. `sealed_text`: texts that only this thread, or the threads
+//!   of one owner, can read. `reports`: reports about servers to the deployment.
 
 mod callback;
 pub(crate) mod input;
 mod lists;
-mod sealed;
+mod reports;
+mod sealed_text;
 mod sessions;
 mod sign_in;
 mod tasks;
 mod tokens;
-mod told;
 
 use serde_json::{Map, Value};
 
@@ -22,10 +22,10 @@ use crate::definitions::message::ToolResult;
 use crate::definitions::{McpServer, McpTool, Tool, template};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::McpClient;
-use crate::engine::mcp::input::AsksPeople;
+use crate::engine::mcp::input::InputCall;
 pub(crate) use crate::engine::mcp::sessions::KnownSession;
 use crate::engine::mcp::sessions::Sessions;
-use crate::engine::mcp::tokens::Signed;
+use crate::engine::mcp::tokens::ServerConnection;
 use crate::engine::thread::Thread;
 use crate::engine::waits::gate::WOULD_WAIT;
 use crate::error::Result;
@@ -35,34 +35,34 @@ use crate::mcp_client::ask::{Ask, Asker, CALL};
 use crate::mcp_client::outcome::{self, Outcome, is_missing, result_is_missing};
 use crate::mcp_client::task;
 use crate::sdk::scope::Scope;
-use crate::store::receipts::{AtServer, AtTask};
+use crate::store::receipts::{ServerCallState, ServerTask};
 use crate::store::runs::Parking;
 use crate::trace::span_id;
-use crate::work::Way;
-use crate::work::mcp::{Address, Failed, PROTOCOL, Peer, TOOL_MISSING, Trouble};
+use crate::work::ExecutionPlan;
+use crate::work::mcp::{Address, PROTOCOL, Peer, RequestError, TOOL_MISSING, TransportError};
 use crate::work::native::NativeCall;
 
 /// A call of a server's tool.
 #[derive(Clone, Copy)]
-pub(crate) struct Calling<'a> {
+pub(crate) struct ServerCall<'a> {
     pub(crate) tool: &'a Tool,
     pub(crate) of: &'a McpTool,
     pub(crate) inside: &'a Scope,
     pub(crate) definitions: &'a Definitions<'a>,
 }
 
-impl<'a> Calling<'a> {
+impl<'a> ServerCall<'a> {
     /// The request for input that this call makes.
-    fn asks(self, call: &NativeCall) -> AsksPeople<'a> {
-        let Calling { tool, of, inside, definitions } = self;
-        AsksPeople { tool, server: Some(&of.server), inside, definitions, call: call.asked() }
+    fn asks(self, call: &NativeCall) -> InputCall<'a> {
+        let ServerCall { tool, of, inside, definitions } = self;
+        InputCall { tool, server: Some(&of.server), inside, definitions, call: call.asked() }
     }
 }
 
 /// A thread's connection to a server for one call; it adds a token if the definition has `auth`.
-pub(crate) struct Asking<'a> {
+pub(crate) struct ServerClient<'a> {
     pub(crate) thread: &'a Thread,
-    pub(crate) signed: Signed<'a>,
+    pub(crate) signed: ServerConnection<'a>,
     /// The name in error texts: the tool.
     pub(crate) subject: String,
     /// The timeout of each request, in milliseconds.
@@ -72,9 +72,9 @@ pub(crate) struct Asking<'a> {
     pub(crate) trace: Vec<(String, String)>,
 }
 
-impl Asking<'_> {
+impl ServerClient<'_> {
     /// Sends a request and returns its result.
-    async fn ask(&self, ask: &Ask) -> Result<Map<String, Value>, Failed> {
+    async fn ask(&self, ask: &Ask) -> Result<Map<String, Value>, RequestError> {
         let send = async |address: &Address| {
             let peer = Peer {
                 around: self.signed.around,
@@ -99,14 +99,14 @@ impl McpClient<'_> {
     /// run; then it never returns.
     pub(crate) async fn mcp_call(
         &self,
-        at: Calling<'_>,
-        way: &Way<'_>,
+        at: ServerCall<'_>,
+        way: &ExecutionPlan<'_>,
         call: NativeCall,
-    ) -> Result<Result<ToolResult, Trouble>> {
-        let Calling { tool, of, inside, .. } = at;
+    ) -> Result<Result<ToolResult, TransportError>> {
+        let ServerCall { tool, of, inside, .. } = at;
         let Some(server) = self.catalog.mcp.get(&of.server) else {
             let text = format!("The MCP server \"{}\" of \"{}\" is not there.", of.server, tool.name);
-            return Ok(Err(Trouble::new(TOOL_MISSING, text)));
+            return Ok(Err(TransportError::new(TOOL_MISSING, text)));
         };
         if uses_values(server, of)
             && let Err(error) = self.variables().refresh_env().await
@@ -124,9 +124,9 @@ impl McpClient<'_> {
         let mut meta = vec![(CALL.to_owned(), call.idempotency_key.clone())];
         meta.extend(trace.iter().cloned());
         let limit_ms = way.http_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64);
-        let asking = Asking {
+        let asking = ServerClient {
             thread: self,
-            signed: Signed { around: &*lender, server, address: &address, env: way.env },
+            signed: ServerConnection { around: &*lender, server, address: &address, env: way.env },
             subject: format!("\"{}\"", tool.name),
             limit_ms: limit_ms.min(limits::HTTP_TOOL_MAX_MS),
             asker: Asker { capabilities: capabilities(inside), meta },
@@ -139,12 +139,12 @@ impl McpClient<'_> {
     /// Continues the call: sends it with the people's answers, or polls its task.
     async fn mcp_goes_on(
         &self,
-        at: Calling<'_>,
-        asking: &Asking<'_>,
+        at: ServerCall<'_>,
+        asking: &ServerClient<'_>,
         args: Value,
         call: &NativeCall,
-        mut far: AtServer,
-    ) -> Result<Result<ToolResult, Trouble>> {
+        mut far: ServerCallState,
+    ) -> Result<Result<ToolResult, TransportError>> {
         let of = at.of;
         let (responses, back) = self.answered_input(&far)?;
         if far.task.is_some() {
@@ -153,16 +153,18 @@ impl McpClient<'_> {
         let mut ask = Ask::call(of, args.clone()).with_input(responses, back);
         loop {
             let answer = asking.ask(&ask).await;
-            let challenge =
-                self.wants_sign_in(&asking.signed, answer.as_ref().err().and_then(Failed::trouble)).cloned();
+            let challenge = self
+                .wants_sign_in(&asking.signed, answer.as_ref().err().and_then(RequestError::trouble))
+                .cloned();
             let outcome = self.mcp_outcome(of, answer);
             self.mcp_went(&of.server, outcome.as_ref().err().map(|trouble| (trouble.code, &*trouble.text)));
             let required = match outcome {
                 Ok(Outcome::Done(result)) => return Ok(Ok(*result)),
                 Ok(Outcome::Input(required)) => required,
                 Ok(Outcome::Task(id, poll_us)) => {
-                    let task = AtTask { id, since_us: self.host.now_us(), ..AtTask::default() };
-                    let far = AtServer { round: far.round, task: Some(task), ..AtServer::default() };
+                    let task = ServerTask { id, since_us: self.host.now_us(), ..ServerTask::default() };
+                    let far =
+                        ServerCallState { round: far.round, task: Some(task), ..ServerCallState::default() };
                     return self.park_for_task(at, call, far, poll_us).await.map(Ok);
                 }
                 Err(trouble) => {
@@ -187,8 +189,8 @@ impl McpClient<'_> {
     fn mcp_outcome(
         &self,
         of: &McpTool,
-        answer: Result<Map<String, Value>, Failed>,
-    ) -> Result<Outcome, Trouble> {
+        answer: Result<Map<String, Value>, RequestError>,
+    ) -> Result<Outcome, TransportError> {
         let McpTool { server, tool, .. } = of;
         match answer {
             Ok(result) => match outcome::of_call(result) {
@@ -199,11 +201,11 @@ impl McpClient<'_> {
                 Err(text) => {
                     let text =
                         format!("The answer of the MCP server \"{server}\" is not of the protocol: {text}.");
-                    Err(Trouble::new(PROTOCOL, text))
+                    Err(TransportError::new(PROTOCOL, text))
                 }
             },
-            Err(Failed::Trouble(trouble)) => Err(trouble),
-            Err(Failed::Rpc(error)) => {
+            Err(RequestError::Trouble(trouble)) => Err(trouble),
+            Err(RequestError::Rpc(error)) => {
                 let is_missing = is_missing(&error, tool);
                 let said = self.variables().shown(error.message).cut(limits::HTTP_TOOL_ERROR_BYTES);
                 if is_missing {
@@ -211,13 +213,13 @@ impl McpClient<'_> {
                 }
                 let text = format!("The MCP server \"{server}\" answered with error {}: {said}", error.code);
                 let code = if error.code == MISSING_CAPABILITY { WOULD_WAIT } else { PROTOCOL };
-                Err(Trouble::new(code, text))
+                Err(TransportError::new(code, text))
             }
         }
     }
 
     /// The trace of a request to a server, within the call's span.
-    fn mcp_trace(&self, inside: &Scope, way: &Way<'_>) -> crate::trace::Trace {
+    fn mcp_trace(&self, inside: &Scope, way: &ExecutionPlan<'_>) -> crate::trace::Trace {
         let trace = (way.trace)();
         let stem: Result<String> = self.read(|state, _| Ok(state.meta.stem.clone()));
         match (inside.receipt.filter(|_| !inside.is_detached()), stem) {
@@ -228,8 +230,8 @@ impl McpClient<'_> {
 }
 
 /// The error about a server that requests input without end.
-fn asks_on(of: &McpTool) -> Trouble {
-    Trouble::new(PROTOCOL, format!("The MCP server \"{}\" asks for input again and again.", of.server))
+fn asks_on(of: &McpTool) -> TransportError {
+    TransportError::new(PROTOCOL, format!("The MCP server \"{}\" asks for input again and again.", of.server))
 }
 
 /// The client's capabilities. None that wait for people where the run cannot be parked.
@@ -243,12 +245,12 @@ fn capabilities(inside: &Scope) -> Value {
 }
 
 /// The error for a tool that the server no longer has, with the server's message.
-fn missing(of: &McpTool, said: &str) -> Trouble {
+fn missing(of: &McpTool, said: &str) -> TransportError {
     let McpTool { server, tool, .. } = of;
     let text = format!(
         "The MCP server \"{server}\" has no tool \"{tool}\" any more. Its list has changed: `bobbin mcp pull {server}` fetches it again. It says: {said}"
     );
-    Trouble::new(TOOL_MISSING, text)
+    TransportError::new(TOOL_MISSING, text)
 }
 
 /// Whether a request to the server contains values of variables.

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::engine::mcp::sealed::Sealed;
+use crate::engine::mcp::sealed_text::SealedText;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::mcp_client::Session;
@@ -34,9 +34,9 @@ impl KnownSession {
 
 /// The session in a row.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredSession {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    id: Option<Sealed>,
+    id: Option<SealedText>,
     version: String,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Sessions<'a> {
     fn read(&self) -> Result<Option<Session>> {
         self.thread.read(|state, sql| {
             let Some(text) = mcp::session(sql, self.server, &self.principal)? else { return Ok(None) };
-            let Stored { id, version } = crate::json::from_str(&text).map_err(Error::internal)?;
+            let StoredSession { id, version } = crate::json::from_str(&text).map_err(Error::internal)?;
             let opened = id.map(|id| self.thread.mcp().unsealed(&state.meta.thread_id, self.server, id));
             // A session whose id cannot be decrypted is lost.
             Ok(match opened {
@@ -98,7 +98,7 @@ impl Memory for Sessions<'_> {
             let thread = &state.meta.thread_id;
             let stored = |session: &Session| {
                 let id = session.id.as_deref().map(|id| self.thread.mcp().sealed(thread, self.server, id));
-                serde_json::to_string(&Stored { id, version: session.version.clone() })
+                serde_json::to_string(&StoredSession { id, version: session.version.clone() })
             };
             let stored = session.map(stored).transpose().map_err(Error::internal)?;
             mcp::set_session(sql, self.server, &self.principal, stored.as_deref())

@@ -10,8 +10,8 @@ use crate::definitions::message::ToolResult;
 use crate::definitions::retry::RetryOn;
 use crate::definitions::tier::tier;
 use crate::engine::features::McpClient;
-use crate::engine::mcp::tokens::{Place, Signed, TokenWanted};
-use crate::engine::mcp::{Asking, Calling};
+use crate::engine::mcp::tokens::{ServerConnection, TokenNeed, TokenRef};
+use crate::engine::mcp::{ServerCall, ServerClient};
 use crate::engine::waits::gate::would_wait;
 use crate::error::{Error, Result};
 use crate::host::Sql;
@@ -21,16 +21,16 @@ use crate::mcp_client::oauth::grant::{Client, Token};
 use crate::mcp_client::oauth::login::{Login, can_be_signed_in_at, scope};
 use crate::mcp_client::oauth::registration::{PUBLIC_URL, callback_address, document_address, public_origin};
 use crate::request::directory_call::TokenAsk;
-use crate::sdk::scope::Entered;
-use crate::store::receipts::AtServer;
+use crate::sdk::scope::EntryMode;
+use crate::store::receipts::ServerCallState;
 use crate::store::runs::{Parking, Phase};
 use crate::store::state::State;
 use crate::store::waits::{
-    Asked, AskedCall, AskedInput, AskedSignIn, DecidedBy, Decision, Wait, WaitKind, WaitState,
+    DecidedBy, Decision, InputForm, SignInState, Wait, WaitData, WaitKind, WaitState, WaitingCall,
 };
 use crate::store::{receipts, waits};
-use crate::work::mcp::Trouble;
-use crate::work::mcp::auth::{Found, discover, register};
+use crate::work::mcp::TransportError;
+use crate::work::mcp::auth::{AuthorizationServer, discover, register};
 use crate::work::native::NativeCall;
 use crate::work::outbound::refused_in_clear;
 
@@ -43,8 +43,8 @@ const LOGIN_BYTES: usize = 16 << 10;
 /// A sign-in that can be requested from a person.
 pub(super) struct SignIn {
     server: String,
-    place: Place,
-    found: Found,
+    place: TokenRef,
+    found: AuthorizationServer,
     /// The login, with a state that lacks the wait.
     login: Login,
     version: i64,
@@ -54,8 +54,8 @@ impl McpClient<'_> {
     /// The challenge of a server that requires a sign-in.
     pub(super) fn wants_sign_in<'f>(
         &self,
-        signed: &Signed<'_>,
-        trouble: Option<&'f Trouble>,
+        signed: &ServerConnection<'_>,
+        trouble: Option<&'f TransportError>,
     ) -> Option<&'f Challenge> {
         let challenge = trouble?.challenge.as_deref()?;
         matches!(signed.server.auth, Some(McpAuth::Oauth { .. })).then_some(challenge)
@@ -65,24 +65,24 @@ impl McpClient<'_> {
     /// run cannot be parked, with the model's error result.
     pub(super) async fn park_for_sign_in(
         &self,
-        at: Calling<'_>,
-        asking: &Asking<'_>,
+        at: ServerCall<'_>,
+        asking: &ServerClient<'_>,
         call: &NativeCall,
         challenge: &Challenge,
-        far: AtServer,
-    ) -> Result<Result<ToolResult, Trouble>> {
+        far: ServerCallState,
+    ) -> Result<Result<ToolResult, TransportError>> {
         let (Some(receipt), Parking::Possible) = (at.inside.receipt, at.inside.parking) else {
             return Ok(Ok(would_wait(&at.tool.name)));
         };
         if far.sign_ins >= SIGN_INS {
-            return Ok(Err(TokenWanted::of(asking.signed).trouble(NEVER_ENOUGH)));
+            return Ok(Err(TokenNeed::of(asking.signed).trouble(NEVER_ENOUGH)));
         }
         let sign_in = match self.sign_in(&asking.signed, challenge).await {
             Ok(sign_in) => sign_in,
             Err(trouble) => return Ok(Err(trouble)),
         };
-        let lasts_us = self.waits().lasts_us(at.definitions);
-        let asked_call = AskedCall {
+        let timeout_us = self.waits().timeout_us(at.definitions);
+        let asked_call = WaitingCall {
             id: call.call_id.clone(),
             tool: at.tool.name.clone(),
             tier: tier(at.tool),
@@ -91,7 +91,7 @@ impl McpClient<'_> {
         let opened = self.transition(|state, sql| {
             let found = receipts::find(sql, receipt)?;
             let batch = found.ok_or_else(|| Error::internal("a receipt is gone"))?.reply;
-            let new = self.new_sign_in(state, &sign_in, Some(asked_call.clone()), lasts_us)?;
+            let new = self.new_sign_in(state, &sign_in, Some(asked_call.clone()), timeout_us)?;
             let wait = self.waits().write_wait(
                 state,
                 sql,
@@ -99,10 +99,10 @@ impl McpClient<'_> {
             )?;
             // The call's task cannot be polled before the sign-in.
             for of_task in waits::open(sql)?.iter().filter(|wait| wait.is_of_task(receipt)) {
-                waits::defer(sql, of_task.id, self.host.now_us() + lasts_us)?;
+                waits::defer(sql, of_task.id, self.host.now_us() + timeout_us)?;
                 state.wait_due.take();
             }
-            let far = AtServer { sign_ins: far.sign_ins + 1, ..far.clone() };
+            let far = ServerCallState { sign_ins: far.sign_ins + 1, ..far.clone() };
             receipts::wait_at_server(sql, receipt, &far)?;
             self.post_mcp(state, sql)?;
             self.waits().park_run(state, sql)?;
@@ -115,11 +115,11 @@ impl McpClient<'_> {
     /// not requested again for a day; the run continues without these tools.
     pub(super) async fn sign_in_to_list(
         &self,
-        signed: &Signed<'_>,
+        signed: &ServerConnection<'_>,
         run: i64,
         challenge: &Challenge,
-    ) -> Result<SignIn, Trouble> {
-        let wanted = TokenWanted::of(*signed);
+    ) -> Result<SignIn, TransportError> {
+        let wanted = TokenNeed::of(*signed);
         let before = self.asked_to_list(&signed.server.name, run);
         match before.map_err(|error| wanted.trouble(&error.into_message()))? {
             None => Err(wanted.trouble("nobody has signed in")),
@@ -158,10 +158,10 @@ impl McpClient<'_> {
     /// Discovers where a person can sign in to a server.
     pub(super) async fn sign_in(
         &self,
-        signed: &Signed<'_>,
+        signed: &ServerConnection<'_>,
         challenge: &Challenge,
-    ) -> Result<SignIn, Trouble> {
-        let wanted = TokenWanted { challenge: Some(challenge), ..TokenWanted::of(*signed) };
+    ) -> Result<SignIn, TransportError> {
+        let wanted = TokenNeed { challenge: Some(challenge), ..TokenNeed::of(*signed) };
         let Some(auth @ McpAuth::Oauth { client_id, scopes, issuer, .. }) = &signed.server.auth else {
             return Err(wanted.trouble("nobody can sign in to it"));
         };
@@ -215,8 +215,8 @@ impl McpClient<'_> {
         &self,
         state: &State,
         sign_in: &SignIn,
-        call: Option<AskedCall>,
-        lasts_us: i64,
+        call: Option<WaitingCall>,
+        timeout_us: i64,
     ) -> Result<Wait> {
         let SignIn { server, place, found, login, version } = sign_in;
         // The state leads back to this thread and wait. Its first part is a secret.
@@ -226,30 +226,30 @@ impl McpClient<'_> {
         let text = serde_json::to_string(&login).map_err(Error::internal)?;
         let sealed = self.sealed(&state.meta.thread_id, "login", &text);
         let now = self.host.now_us();
-        let sign_in = AskedSignIn {
+        let sign_in = SignInState {
             directory: place.directory.clone(),
             name: place.name.clone(),
             version: *version,
-            ends_us: now + lasts_us,
+            ends_us: now + timeout_us,
             login: serde_json::to_value(sealed).map_err(Error::internal)?,
         };
-        let asked = Asked {
+        let asked = WaitData {
             title: format!("Sign in to “{server}”"),
             reason: Some(format!(
                 "The MCP server “{server}” wants to know who asks. Whoever follows the link signs in for this thread's owner."
             )),
             by: DecidedBy::Thread,
             call,
-            input: Some(AskedInput {
+            input: Some(InputForm {
                 server: server.clone(),
                 name: String::new(),
                 form: None,
                 url: Some(url),
             }),
             sign_in: Some(sign_in),
-            ..Asked::default()
+            ..WaitData::default()
         };
-        let asked = if asked.fits() { asked } else { Asked { call: None, ..asked } };
+        let asked = if asked.fits() { asked } else { WaitData { call: None, ..asked } };
         let wait = Wait {
             id: 0,
             kind: WaitKind::SignIn,
@@ -275,7 +275,7 @@ impl McpClient<'_> {
         sql: &dyn Sql,
         (directory, name): (&str, &str),
         by: &str,
-    ) -> Result<(Vec<Wait>, Option<Entered>)> {
+    ) -> Result<(Vec<Wait>, Option<EntryMode>)> {
         let (mut closed, mut entry) = (Vec::new(), None);
         for mut wait in waits::open(sql)?.into_iter().filter(|wait| wait.is_for_token(directory, name)) {
             let decision =
@@ -288,7 +288,7 @@ impl McpClient<'_> {
     }
 
     /// Performs the effects of closed sign-ins after their commit.
-    pub(super) fn sign_ins_ended(&self, closed: &[Wait], entry: Option<Entered>) -> Result<()> {
+    pub(super) fn sign_ins_ended(&self, closed: &[Wait], entry: Option<EntryMode>) -> Result<()> {
         self.waits().announce_waits(closed)?;
         if let Some(entry) = entry {
             self.start_flow(entry);
@@ -300,14 +300,14 @@ impl McpClient<'_> {
     }
 
     /// Polls sign-ins and expires overdue waits. The alarm's work.
-    pub(crate) async fn look_after_waits(&self) -> Result<()> {
-        let looked = self.look_for_tokens().await;
+    pub(crate) async fn poll_sign_ins(&self) -> Result<()> {
+        let looked = self.poll_tokens().await;
         self.waits().expire_waits().and(looked)
     }
 
     /// Checks whether a person has signed in elsewhere. A directory that does not reply is polled again
     /// later.
-    async fn look_for_tokens(&self) -> Result<()> {
+    async fn poll_tokens(&self) -> Result<()> {
         let now = self.host.now_us();
         let due = self.read(|state, sql| {
             if waits::next_due(state, sql)?.is_none_or(|at| at > now) {
@@ -315,13 +315,13 @@ impl McpClient<'_> {
             }
             let mut due = waits::open(sql)?;
             due.retain(|wait| {
-                wait.kind == WaitKind::SignIn && wait.expires_us <= now && wait.ends_us() > now
+                wait.kind == WaitKind::SignIn && wait.expires_us <= now && wait.deadline_us() > now
             });
             Ok(due)
         })?;
         for wait in due {
-            let Some(AskedSignIn { directory, name, version, .. }) = &wait.asked.sign_in else { continue };
-            let place = Place { directory: directory.clone(), name: name.clone() };
+            let Some(SignInState { directory, name, version, .. }) = &wait.asked.sign_in else { continue };
+            let place = TokenRef { directory: directory.clone(), name: name.clone() };
             let known = match self.ask_token(&place, TokenAsk::Read).await {
                 Ok((known, _)) => Some(known),
                 Err(error) => {
@@ -351,13 +351,13 @@ impl McpClient<'_> {
 
 /// The deployment's OAuth client: the one in the definition, its metadata document, or a registered one.
 async fn client(
-    signed: &Signed<'_>,
-    found: &Found,
+    signed: &ServerConnection<'_>,
+    found: &AuthorizationServer,
     origin: &str,
     id: Option<String>,
     known: Option<&Token>,
 ) -> Result<Client, String> {
-    let Found { resource, issuer } = found;
+    let AuthorizationServer { resource, issuer } = found;
     let of = |id: String| Client::of(issuer, id, resource.resource.clone());
     if let Some(id) = id {
         return Ok(of(id));

@@ -9,8 +9,8 @@ use crate::definitions::message::ToolResult;
 use crate::definitions::tier::tier;
 use crate::engine::features::McpClient;
 use crate::engine::jobs::JobEnd;
-use crate::engine::mcp::tokens::Signed;
-use crate::engine::mcp::{Asking, Calling, asks_on};
+use crate::engine::mcp::tokens::ServerConnection;
+use crate::engine::mcp::{ServerCall, ServerClient, asks_on};
 use crate::engine::waits::NewWait;
 use crate::engine::waits::gate::would_wait;
 use crate::error::{Error, Result};
@@ -18,16 +18,16 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::mcp_client::ask::Asker;
-use crate::mcp_client::elicit::{InputRequired, Requested};
+use crate::mcp_client::elicit::{InputRequest, InputRequired};
 use crate::mcp_client::outcome::Outcome;
 use crate::mcp_client::task::{self, Progress};
 use crate::store::jobs::{Job, Kind};
-use crate::store::receipts::{AtServer, AtTask, Receipt};
+use crate::store::receipts::{Receipt, ServerCallState, ServerTask};
 use crate::store::runs::Parking;
 use crate::store::state::State;
-use crate::store::waits::{Asked, AskedCall, AskedInput, OnExpiry, WaitKind, WaitState};
+use crate::store::waits::{InputForm, OnExpiry, WaitData, WaitKind, WaitState, WaitingCall};
 use crate::store::{jobs, receipts, waits};
-use crate::work::mcp::{Address, Failed, PROTOCOL, Trouble, UNREACHABLE};
+use crate::work::mcp::{Address, PROTOCOL, RequestError, TransportError, UNREACHABLE};
 use crate::work::native::NativeCall;
 
 /// The data of a job.
@@ -38,25 +38,25 @@ struct Cancels {
 }
 
 /// The state of a task after a poll.
-enum Heard {
+enum PollOutcome {
     /// In progress. The pause before the next poll in microseconds, and the error if this poll failed.
-    On(i64, Option<Trouble>),
+    On(i64, Option<TransportError>),
     /// It requests input from people.
-    Asks(Vec<Requested>),
+    Asks(Vec<InputRequest>),
     /// It has ended.
-    Over(Box<Result<ToolResult, Trouble>>),
+    Over(Box<Result<ToolResult, TransportError>>),
 }
 
-impl Heard {
-    fn over(result: Result<ToolResult, Trouble>) -> Heard {
-        Heard::Over(Box::new(result))
+impl PollOutcome {
+    fn over(result: Result<ToolResult, TransportError>) -> PollOutcome {
+        PollOutcome::Over(Box::new(result))
     }
 
-    fn wrong(&self) -> Option<&Trouble> {
+    fn wrong(&self) -> Option<&TransportError> {
         match self {
-            Heard::On(_, wrong) => wrong.as_ref(),
-            Heard::Over(over) => (**over).as_ref().err(),
-            Heard::Asks(_) => None,
+            PollOutcome::On(_, wrong) => wrong.as_ref(),
+            PollOutcome::Over(over) => (**over).as_ref().err(),
+            PollOutcome::Asks(_) => None,
         }
     }
 }
@@ -66,49 +66,49 @@ impl McpClient<'_> {
     /// for long.
     pub(super) async fn task_goes_on(
         &self,
-        at: Calling<'_>,
-        asking: &Asking<'_>,
+        at: ServerCall<'_>,
+        asking: &ServerClient<'_>,
         call: &NativeCall,
-        mut far: AtServer,
+        mut far: ServerCallState,
         responses: Option<Value>,
-    ) -> Result<Result<ToolResult, Trouble>> {
+    ) -> Result<Result<ToolResult, TransportError>> {
         let mut task = far.task.take().unwrap_or_default();
         let said = asked_after(asking, &mut task, &mut far, responses).await;
         let challenge =
-            self.wants_sign_in(&asking.signed, said.as_ref().err().and_then(Failed::trouble)).cloned();
+            self.wants_sign_in(&asking.signed, said.as_ref().err().and_then(RequestError::trouble)).cloned();
         let heard = self.heard(at, &task, said);
         self.mcp_went(&at.of.server, heard.wrong().map(|trouble| (trouble.code, &*trouble.text)));
         if let Some(challenge) = challenge {
-            let far = AtServer { task: Some(task), ..far };
+            let far = ServerCallState { task: Some(task), ..far };
             return self.park_for_sign_in(at, asking, call, &challenge, far).await;
         }
         let over = match heard {
-            Heard::Over(over) => *over,
-            Heard::Asks(asked) => {
+            PollOutcome::Over(over) => *over,
+            PollOutcome::Asks(asked) => {
                 far.round += 1;
                 if far.round <= limits::MCP_ROUNDS {
-                    let far = AtServer { task: Some(task), ..far };
+                    let far = ServerCallState { task: Some(task), ..far };
                     let required = InputRequired { asked, state: None };
                     return self.park_for_input(at.asks(call), required, far).await.map(Ok);
                 }
                 Err(asks_on(at.of))
             }
-            Heard::On(poll_us, missed) => {
+            PollOutcome::On(poll_us, missed) => {
                 task.misses = if missed.is_some() { task.misses + 1 } else { 0 };
                 let late = self.host.now_us() - task.since_us > limits::WAIT_MAX_US;
                 match missed {
                     Some(trouble) if trouble.may_pass.is_none() || task.misses > limits::MCP_POLL_MISSES => {
-                        Err(Trouble { may_pass: None, ..trouble })
+                        Err(TransportError { may_pass: None, ..trouble })
                     }
                     _ if late => {
                         let text = format!(
                             "The MCP server \"{}\" has not ended its task within 30 days.",
                             at.of.server
                         );
-                        Err(Trouble::new(UNREACHABLE, text))
+                        Err(TransportError::new(UNREACHABLE, text))
                     }
                     _ => {
-                        let far = AtServer { task: Some(task), ..far };
+                        let far = ServerCallState { task: Some(task), ..far };
                         return self.park_for_task(at, call, far, poll_us).await.map(Ok);
                     }
                 }
@@ -120,38 +120,43 @@ impl McpClient<'_> {
         Ok(over)
     }
 
-    fn heard(&self, at: Calling<'_>, task: &AtTask, said: Result<Map<String, Value>, Failed>) -> Heard {
+    fn heard(
+        &self,
+        at: ServerCall<'_>,
+        task: &ServerTask,
+        said: Result<Map<String, Value>, RequestError>,
+    ) -> PollOutcome {
         let server = &at.of.server;
         match said.map(task::progress) {
-            Ok(Ok(Progress::Working(poll_us))) => Heard::On(poll_us, None),
+            Ok(Ok(Progress::Working(poll_us))) => PollOutcome::On(poll_us, None),
             Ok(Ok(Progress::Input(mut asked, poll_us))) => {
                 // A server may repeat a request for input until it has processed the answer.
                 asked.retain(|one| !task.answered.contains(&one.name));
-                if asked.is_empty() { Heard::On(poll_us, None) } else { Heard::Asks(asked) }
+                if asked.is_empty() { PollOutcome::On(poll_us, None) } else { PollOutcome::Asks(asked) }
             }
             Ok(Ok(Progress::Completed(result))) => {
-                Heard::over(self.mcp_outcome(at.of, Ok(result)).and_then(|outcome| match outcome {
+                PollOutcome::over(self.mcp_outcome(at.of, Ok(result)).and_then(|outcome| match outcome {
                     Outcome::Done(result) => Ok(*result),
-                    Outcome::Input(_) | Outcome::Task(..) => Err(Trouble::new(
+                    Outcome::Input(_) | Outcome::Task(..) => Err(TransportError::new(
                         PROTOCOL,
                         format!("The task of the MCP server \"{server}\" ended without a result."),
                     )),
                 }))
             }
-            Ok(Ok(Progress::Failed(error))) | Err(Failed::Rpc(error)) => {
-                Heard::over(self.mcp_outcome(at.of, Err(Failed::Rpc(error))).map(|_| ToolResult::error("")))
-            }
-            Ok(Ok(Progress::Cancelled)) => Heard::over(Ok(ToolResult::error(format!(
+            Ok(Ok(Progress::Failed(error))) | Err(RequestError::Rpc(error)) => PollOutcome::over(
+                self.mcp_outcome(at.of, Err(RequestError::Rpc(error))).map(|_| ToolResult::error("")),
+            ),
+            Ok(Ok(Progress::Cancelled)) => PollOutcome::over(Ok(ToolResult::error(format!(
                 "The MCP server \"{server}\" has cancelled the task."
             )))),
             Ok(Err(text)) => {
                 let text =
                     format!("The answer of the MCP server \"{server}\" is not of the protocol: {text}.");
-                Heard::over(Err(Trouble::new(PROTOCOL, text)))
+                PollOutcome::over(Err(TransportError::new(PROTOCOL, text)))
             }
-            Err(Failed::Trouble(trouble)) => {
+            Err(RequestError::Trouble(trouble)) => {
                 let poll_us = limits::MCP_POLL_US << task.misses.min(8);
-                Heard::On(poll_us.min(limits::MCP_POLL_MAX_US), Some(trouble))
+                PollOutcome::On(poll_us.min(limits::MCP_POLL_MAX_US), Some(trouble))
             }
         }
     }
@@ -160,9 +165,9 @@ impl McpClient<'_> {
     /// result.
     pub(super) async fn park_for_task(
         &self,
-        at: Calling<'_>,
+        at: ServerCall<'_>,
         call: &NativeCall,
-        far: AtServer,
+        far: ServerCallState,
         poll_us: i64,
     ) -> Result<ToolResult> {
         let (Some(receipt), Parking::Possible) = (at.inside.receipt, at.inside.parking) else {
@@ -196,29 +201,29 @@ impl McpClient<'_> {
         self.waits().parked(&opened).await
     }
 
-    fn asked_of_task(&self, at: Calling<'_>, call: &NativeCall) -> Asked {
+    fn asked_of_task(&self, at: ServerCall<'_>, call: &NativeCall) -> WaitData {
         let server = at.of.server.clone();
-        let asked = Asked {
+        let asked = WaitData {
             title: format!("{} is under way", at.tool.name),
             reason: Some(format!("The MCP server “{server}” works on it.")),
             on_expiry: OnExpiry::Continue,
-            call: Some(AskedCall {
+            call: Some(WaitingCall {
                 id: call.call_id.clone(),
                 tool: at.tool.name.clone(),
                 tier: tier(at.tool),
                 args: call.args.clone(),
             }),
-            input: Some(AskedInput { server, name: String::new(), form: None, url: None }),
-            ..Asked::default()
+            input: Some(InputForm { server, name: String::new(), form: None, url: None }),
+            ..WaitData::default()
         };
         match asked.fits() {
             true => asked,
-            false => Asked { call: None, ..asked },
+            false => WaitData { call: None, ..asked },
         }
     }
 
     /// Adds a job that cancels the task of a call, when a run ends during its step.
-    pub(crate) fn owe_task_cancel(
+    pub(crate) fn schedule_task_cancel(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -256,17 +261,17 @@ impl McpClient<'_> {
                 return Ok(done());
             }
         };
-        let asking = Asking {
+        let asking = ServerClient {
             thread: self,
-            signed: Signed { around: &*lender, server, address: &address, env: &env },
+            signed: ServerConnection { around: &*lender, server, address: &address, env: &env },
             subject: format!("\"{tool}\""),
             limit_ms: limits::CANCEL_MS,
             asker: Asker { capabilities: json!({ "extensions": task::capability() }), meta: Vec::new() },
             trace: Vec::new(),
         };
         Ok(match asking.ask(&task::cancel(&job.subject)).await {
-            Ok(_) | Err(Failed::Rpc(_)) => done(),
-            Err(Failed::Trouble(trouble)) => {
+            Ok(_) | Err(RequestError::Rpc(_)) => done(),
+            Err(RequestError::Trouble(trouble)) => {
                 JobEnd::Failed { error: trouble.text, after_us: 0, data: job.data.clone() }
             }
         })
@@ -275,11 +280,11 @@ impl McpClient<'_> {
 
 /// Sends the people's answers to a task, and polls it.
 async fn asked_after(
-    asking: &Asking<'_>,
-    task: &mut AtTask,
-    far: &mut AtServer,
+    asking: &ServerClient<'_>,
+    task: &mut ServerTask,
+    far: &mut ServerCallState,
     responses: Option<Value>,
-) -> Result<Map<String, Value>, Failed> {
+) -> Result<Map<String, Value>, RequestError> {
     if tell(asking, task, responses).await? {
         far.waits.clear();
     }
@@ -288,13 +293,17 @@ async fn asked_after(
 
 /// Sends the people's answers to a task. Returns whether there were any. A refused answer is logged and not
 /// marked as delivered: the server's next state shows what it still needs.
-async fn tell(asking: &Asking<'_>, task: &mut AtTask, responses: Option<Value>) -> Result<bool, Failed> {
+async fn tell(
+    asking: &ServerClient<'_>,
+    task: &mut ServerTask,
+    responses: Option<Value>,
+) -> Result<bool, RequestError> {
     let Some(responses) = responses else { return Ok(false) };
     let names: Vec<String> =
         responses.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
     match asking.ask(&task::update(&task.id, responses)).await {
         Ok(_) => task.answered.extend(names),
-        Err(Failed::Rpc(error)) => asking.thread.variables().log(&format!(
+        Err(RequestError::Rpc(error)) => asking.thread.variables().log(&format!(
             "the MCP server \"{}\" did not take what people answered: error {}: {}",
             asking.signed.server.name,
             error.code,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::definitions::retry::RetryOn;
 use crate::definitions::{McpAuth, McpServer, template};
 use crate::engine::features::McpClient;
-use crate::engine::mcp::sealed::Sealed;
+use crate::engine::mcp::sealed_text::SealedText;
 use crate::env::level;
 use crate::error::{Error, Result};
 use crate::host::Sibling;
@@ -20,9 +20,9 @@ use crate::mcp_client::oauth::grant::{Client, Grant, KnownToken, NoToken, Token}
 use crate::request::directory_call as call;
 use crate::request::directory_call::{DirectoryCall, ROOT, TokenAsk};
 use crate::signing::digest;
-use crate::work::Surroundings;
+use crate::work::WorkContext;
 use crate::work::mcp::auth::{discover, token};
-use crate::work::mcp::{Address, Failed, Trouble, UNAUTHORIZED, UNREACHABLE};
+use crate::work::mcp::{Address, RequestError, TransportError, UNAUTHORIZED, UNREACHABLE};
 
 /// The time for which a thread may renew a token exclusively. Longer than a renewal can take.
 const HOLD_US: i64 = 90 * SECOND_US;
@@ -37,38 +37,38 @@ pub(super) struct Bearer {
 }
 
 /// A token's renewal by this thread. Other calls of the thread wait, like other threads.
-pub(super) struct Renewing<'a> {
+pub(super) struct RenewalGuard<'a> {
     names: &'a RefCell<Vec<String>>,
     name: &'a str,
 }
 
-impl<'a> Renewing<'a> {
+impl<'a> RenewalGuard<'a> {
     /// Begins a renewal, unless one is in progress.
-    pub(super) fn begin(names: &'a RefCell<Vec<String>>, name: &'a str) -> Option<Renewing<'a>> {
+    pub(super) fn begin(names: &'a RefCell<Vec<String>>, name: &'a str) -> Option<RenewalGuard<'a>> {
         let mut all = names.borrow_mut();
         if all.iter().any(|other| other == name) {
             return None;
         }
         all.push(name.to_owned());
-        Some(Renewing { names, name })
+        Some(RenewalGuard { names, name })
     }
 }
 
-impl Drop for Renewing<'_> {
+impl Drop for RenewalGuard<'_> {
     fn drop(&mut self) {
         self.names.borrow_mut().retain(|name| name != self.name);
     }
 }
 
 /// The location of a token.
-pub(super) struct Place {
+pub(super) struct TokenRef {
     pub(super) directory: String,
     pub(super) name: String,
 }
 
 /// A directory's response.
 #[derive(Deserialize)]
-struct Answer {
+struct TokenResponse {
     version: i64,
     token: Option<String>,
     taken: bool,
@@ -76,8 +76,8 @@ struct Answer {
 
 /// The connection to a server, for signing in.
 #[derive(Clone, Copy)]
-pub(crate) struct Signed<'a> {
-    pub(crate) around: &'a dyn Surroundings,
+pub(crate) struct ServerConnection<'a> {
+    pub(crate) around: &'a dyn WorkContext,
     pub(crate) server: &'a McpServer,
     pub(crate) address: &'a Address,
     /// Values of variables.
@@ -85,29 +85,29 @@ pub(crate) struct Signed<'a> {
 }
 
 /// A request for a token.
-pub(super) struct TokenWanted<'a> {
-    pub(super) signed: Signed<'a>,
+pub(super) struct TokenNeed<'a> {
+    pub(super) signed: ServerConnection<'a>,
     /// The server's challenge, if it refused a request.
     pub(super) challenge: Option<&'a Challenge>,
     /// The token that the server refused.
     pub(super) refused: Option<&'a Bearer>,
 }
 
-impl TokenWanted<'_> {
+impl TokenNeed<'_> {
     /// A request without challenge.
-    pub(super) fn of(signed: Signed<'_>) -> TokenWanted<'_> {
-        TokenWanted { signed, challenge: None, refused: None }
+    pub(super) fn of(signed: ServerConnection<'_>) -> TokenNeed<'_> {
+        TokenNeed { signed, challenge: None, refused: None }
     }
 
-    pub(super) fn filled(&self, text: &str) -> Result<String, Trouble> {
+    pub(super) fn filled(&self, text: &str) -> Result<String, TransportError> {
         template::render(text, self.signed.env).map_err(|error| {
             let text = format!("The MCP server \"{}\" is not set up: {error}.", self.signed.server.name);
-            Trouble::new(UNAUTHORIZED, text)
+            TransportError::new(UNAUTHORIZED, text)
         })
     }
 
     /// The client's secret, if it has one.
-    pub(super) fn secret(&self) -> Result<Option<String>, Trouble> {
+    pub(super) fn secret(&self) -> Result<Option<String>, TransportError> {
         match &self.signed.server.auth {
             Some(McpAuth::ClientCredentials { client_secret, .. }) => self.filled(client_secret).map(Some),
             Some(McpAuth::Oauth { client_secret: Some(secret), .. }) => self.filled(secret).map(Some),
@@ -115,9 +115,9 @@ impl TokenWanted<'_> {
         }
     }
 
-    pub(super) fn trouble(&self, text: &str) -> Trouble {
+    pub(super) fn trouble(&self, text: &str) -> TransportError {
         let text = format!("There is no token for the MCP server \"{}\": {text}.", self.signed.server.name);
-        Trouble::new(UNAUTHORIZED, text)
+        TransportError::new(UNAUTHORIZED, text)
     }
 }
 
@@ -126,41 +126,44 @@ impl McpClient<'_> {
     /// token did not run. It is sent once more if there is another token.
     pub(crate) async fn signed(
         &self,
-        signed: &Signed<'_>,
-        send: impl AsyncFn(&Address) -> Result<Map<String, Value>, Failed>,
-    ) -> Result<Map<String, Value>, Failed> {
+        signed: &ServerConnection<'_>,
+        send: impl AsyncFn(&Address) -> Result<Map<String, Value>, RequestError>,
+    ) -> Result<Map<String, Value>, RequestError> {
         if signed.server.auth.is_none() {
             return send(signed.address).await;
         }
-        let first = TokenWanted::of(*signed);
+        let first = TokenNeed::of(*signed);
         let shown = self.mcp_token(&first).await?;
         let answer = send(&with_bearer(signed.address, &shown)).await;
-        let Err(Failed::Trouble(Trouble { challenge: Some(challenge), .. })) = &answer else { return answer };
+        let Err(RequestError::Trouble(TransportError { challenge: Some(challenge), .. })) = &answer else {
+            return answer;
+        };
         let refused = Some(&shown).filter(|shown| shown.access.is_some());
-        let again = TokenWanted { challenge: Some(challenge), refused, ..first };
+        let again = TokenNeed { challenge: Some(challenge), refused, ..first };
         let other = self.mcp_token(&again).await?;
         let mut answer = match other.access {
             None => answer,
             Some(_) => send(&with_bearer(signed.address, &other)).await,
         };
-        if let Err(Failed::Trouble(Trouble { challenge: Some(challenge), .. })) = &mut answer {
+        if let Err(RequestError::Trouble(TransportError { challenge: Some(challenge), .. })) = &mut answer {
             challenge.version = other.version;
         }
         answer
     }
 
     /// The thread's identity at a server by its token; `None` without `auth`.
-    pub(crate) fn bearer_of(&self, signed: &Signed<'_>) -> Result<Option<String>, Trouble> {
+    pub(crate) fn bearer_of(&self, signed: &ServerConnection<'_>) -> Result<Option<String>, TransportError> {
         let Some(auth) = &signed.server.auth else { return Ok(None) };
-        let place = self.token_place(auth, &TokenWanted::of(*signed))?;
+        let place = self.token_place(auth, &TokenNeed::of(*signed))?;
         Ok(Some(digest(&[&place.directory, &place.name])))
     }
 
     /// The token for a request. `None` inside if the server must send a challenge first, or a person must
     /// sign in.
-    async fn mcp_token(&self, wanted: &TokenWanted<'_>) -> Result<Bearer, Trouble> {
+    async fn mcp_token(&self, wanted: &TokenNeed<'_>) -> Result<Bearer, TransportError> {
         let Some(auth) = &wanted.signed.server.auth else { return Ok(Bearer { version: 0, access: None }) };
-        let failed = |error: Error| Trouble::new(UNREACHABLE, error.into_message()).passing(RetryOn::Network);
+        let failed =
+            |error: Error| TransportError::new(UNREACHABLE, error.into_message()).passing(RetryOn::Network);
         let place = self.token_place(auth, wanted)?;
         let cached = self.ephemeral.tokens.borrow().get(&place.name).cloned();
         // After a refusal another thread may have a newer token in the directory. Without keys the directory
@@ -190,7 +193,7 @@ impl McpClient<'_> {
             }
             // A missing value prevents a renewal, but does not invalidate the token.
             wanted.secret()?;
-            if let Some(renewing) = Renewing::begin(&self.ephemeral.renewing, &place.name) {
+            if let Some(renewing) = RenewalGuard::begin(&self.ephemeral.renewing, &place.name) {
                 // After a crash the same thread may continue at once.
                 let by = self.read(|state, _| Ok(state.meta.stem.clone())).map_err(failed)?;
                 let until_us = self.host.now_us() + HOLD_US;
@@ -212,17 +215,17 @@ impl McpClient<'_> {
             "The token for the MCP server \"{}\" is being renewed elsewhere.",
             wanted.signed.server.name
         );
-        Err(Trouble::new(UNREACHABLE, text).passing(RetryOn::Network))
+        Err(TransportError::new(UNREACHABLE, text).passing(RetryOn::Network))
     }
 
     /// Renews a token that this thread has reserved.
     async fn renew_token(
         &self,
-        place: &Place,
-        wanted: &TokenWanted<'_>,
+        place: &TokenRef,
+        wanted: &TokenNeed<'_>,
         known: KnownToken,
         by: String,
-    ) -> Result<Bearer, Trouble> {
+    ) -> Result<Bearer, TransportError> {
         let asked = self.new_token(wanted, known.token.as_ref()).await;
         let (put, told) = match asked {
             Ok(token) => (Some(token), None),
@@ -253,8 +256,8 @@ impl McpClient<'_> {
     }
 
     /// Requests a token that replaces the known one.
-    async fn new_token(&self, wanted: &TokenWanted<'_>, known: Option<&Token>) -> Result<Token, NoToken> {
-        let denied = |trouble: Trouble| NoToken::Denied(trouble.text);
+    async fn new_token(&self, wanted: &TokenNeed<'_>, known: Option<&Token>) -> Result<Token, NoToken> {
+        let denied = |trouble: TransportError| NoToken::Denied(trouble.text);
         let secret = wanted.secret().map_err(denied)?;
         match &wanted.signed.server.auth {
             Some(McpAuth::ClientCredentials { client_id, scopes, issuer, .. }) => {
@@ -288,7 +291,7 @@ impl McpClient<'_> {
     /// The application's OAuth client at the authorization server of a server.
     async fn client(
         &self,
-        wanted: &TokenWanted<'_>,
+        wanted: &TokenNeed<'_>,
         id: String,
         issuer: Option<&str>,
     ) -> Result<Client, String> {
@@ -300,8 +303,12 @@ impl McpClient<'_> {
 
     /// The location of a token. Address and client are part of its name, so that another one uses another
     /// token.
-    pub(super) fn token_place(&self, auth: &McpAuth, wanted: &TokenWanted<'_>) -> Result<Place, Trouble> {
-        let failed = |error: Error| Trouble::new(UNREACHABLE, error.into_message());
+    pub(super) fn token_place(
+        &self,
+        auth: &McpAuth,
+        wanted: &TokenNeed<'_>,
+    ) -> Result<TokenRef, TransportError> {
+        let failed = |error: Error| TransportError::new(UNREACHABLE, error.into_message());
         let (server, url) = (&wanted.signed.server.name, &wanted.signed.address.url);
         let (thread, owner) = self
             .read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.owner.clone())))
@@ -309,14 +316,18 @@ impl McpClient<'_> {
         Ok(match auth {
             McpAuth::ClientCredentials { client_id, .. } => {
                 let name = format!("/{server}/{}", digest(&[url, &wanted.filled(client_id)?]));
-                Place { directory: ROOT.to_owned(), name }
+                TokenRef { directory: ROOT.to_owned(), name }
             }
             McpAuth::Oauth { client_id, issuer, .. } => {
                 let id = client_id.as_deref().map(|id| wanted.filled(id)).transpose()?.unwrap_or_default();
                 let name = format!("{server}/{}", digest(&[url, &id, issuer.as_deref().unwrap_or_default()]));
                 match owner {
-                    Some(_) => Place { directory: call::name_of(owner.as_deref()), name: format!("/{name}") },
-                    None => Place { directory: call::OWNERLESS.to_owned(), name: format!("{thread}/{name}") },
+                    Some(_) => {
+                        TokenRef { directory: call::name_of(owner.as_deref()), name: format!("/{name}") }
+                    }
+                    None => {
+                        TokenRef { directory: call::OWNERLESS.to_owned(), name: format!("{thread}/{name}") }
+                    }
                 }
             }
         })
@@ -325,7 +336,7 @@ impl McpClient<'_> {
     /// Stores a token, or its removal. Returns the new version.
     pub(super) async fn put_token(
         &self,
-        place: &Place,
+        place: &TokenRef,
         by: Option<String>,
         token: Option<Token>,
     ) -> Result<i64> {
@@ -338,30 +349,31 @@ impl McpClient<'_> {
         Ok(self.ask_token(place, TokenAsk::Put { by, token }).await?.0.version)
     }
 
-    pub(super) async fn ask_token(&self, place: &Place, ask: TokenAsk) -> Result<(KnownToken, bool)> {
+    pub(super) async fn ask_token(&self, place: &TokenRef, ask: TokenAsk) -> Result<(KnownToken, bool)> {
         let asked = DirectoryCall::Token { name: place.name.clone(), ask };
         let asked = serde_json::to_string(&asked).map_err(Error::internal)?;
         let text = self.host.sibling(Sibling::Directory(place.directory.clone()), asked).await?;
         let reply = call::answer(&text)?;
         let body = reply.body.as_ref().filter(|_| reply.status == 200);
         let body = body.ok_or_else(|| Error::internal(format!("the directory answered {}", reply.status)))?;
-        let Answer { version, token, taken } = crate::json::from_str(body.get()).map_err(Error::internal)?;
+        let TokenResponse { version, token, taken } =
+            crate::json::from_str(body.get()).map_err(Error::internal)?;
         // A token that cannot be decrypted or parsed counts as missing.
         let token = token.and_then(|sealed| {
-            let sealed: Sealed = crate::json::from_str(&sealed).ok()?;
+            let sealed: SealedText = crate::json::from_str(&sealed).ok()?;
             crate::json::from_str(&self.unsealed(&place.directory, &place.name, sealed)?).ok()
         });
         Ok((KnownToken { version, token }, taken))
     }
 
     /// Caches a token and redacts it from everything that is shown.
-    fn keep_token(&self, place: &Place, known: KnownToken, bearer: Bearer) -> Bearer {
+    fn keep_token(&self, place: &TokenRef, known: KnownToken, bearer: Bearer) -> Bearer {
         self.has_token(place, known);
         bearer
     }
 
     /// Caches and redacts a token before its first use.
-    pub(super) fn has_token(&self, place: &Place, known: KnownToken) {
+    pub(super) fn has_token(&self, place: &TokenRef, known: KnownToken) {
         if let Some(token) = &known.token {
             self.variables().learn_secret(&place.name, &token.access);
         }

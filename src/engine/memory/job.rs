@@ -4,14 +4,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::definitions::MemoryScope;
-use crate::engine::budget::Underway;
+use crate::engine::budget::Reservation;
 use crate::engine::features::Memories;
 use crate::engine::jobs::JobEnd;
-use crate::engine::memory::take::Took;
+use crate::engine::memory::ingest::StepOutcome;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::memory::Book;
+use crate::memory::MemoryStore;
 use crate::memory::index::{STEPS, Step, degrade, is_left, next_request};
 use crate::models::{ProviderCode, ProviderError};
 use crate::store::jobs;
@@ -30,7 +30,7 @@ struct Failures {
 
 impl Memories<'_> {
     /// Schedules the indexing of a memory that has new texts. `run`: the run that caused it, if any.
-    pub(crate) fn owe_index(
+    pub(crate) fn schedule_index(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -54,16 +54,16 @@ impl Memories<'_> {
             // The memory is no longer defined, so nothing is searched and nothing is due.
             return Ok(JobEnd::Done(Box::new(|_, _| Ok(None))));
         };
-        let book = Book::new(self.0, &self.catalog, memory);
+        let book = MemoryStore::new(self.0, &self.catalog, memory);
         let name = memory.name.clone();
         for _ in 0..STEPS {
             match self.take_sources(&book).await {
-                Ok(Took::More) => {}
-                Ok(Took::Nothing) if memory.scope == MemoryScope::Thread => break,
-                Ok(Took::Nothing) => {
+                Ok(StepOutcome::More) => {}
+                Ok(StepOutcome::Nothing) if memory.scope == MemoryScope::Thread => break,
+                Ok(StepOutcome::Nothing) => {
                     return Ok(JobEnd::Done(Box::new(move |state, sql| left(state, sql, &name))));
                 }
-                Ok(Took::Waits) => return Ok(waits(name)),
+                Ok(StepOutcome::Waits) => return Ok(waits(name)),
                 Err(error) if error.code == Code::ThreadNotFound => return Err(error),
                 Err(error) => {
                     let error = error.into_message();
@@ -96,16 +96,16 @@ impl Memories<'_> {
     }
 
     /// Charges the next request for vectors as in progress; an error if no budget covers it.
-    fn afford_texts(&self, book: &Book<'_>) -> Result<Result<Option<Underway>, ProviderError>> {
+    fn afford_texts(&self, book: &MemoryStore<'_>) -> Result<Result<Option<Reservation>, ProviderError>> {
         let Some(model) = book.model else { return Ok(Ok(None)) };
         let next = self.read(|state, sql| {
-            if !self.budgets().keeps_books(state, sql)? {
+            if !self.budgets().has_ledger(state, sql)? {
                 return Ok(None);
             }
             next_request(sql, &book.memory.name, model)
         })?;
         let Some((_, bytes)) = next else { return Ok(Ok(None)) };
-        let afforded = self.budgets().afford_vectors(model, bytes, 1)?;
+        let afforded = self.budgets().reserve_vectors(model, bytes, 1)?;
         Ok(afforded.map(|afforded| afforded.underway).map_err(|exceeded| {
             ProviderError::new(
                 ProviderCode::Unknown,
@@ -116,7 +116,7 @@ impl Memories<'_> {
 
     /// The end of an attempt without vectors. Retries follow the policy, and then become less and less
     /// frequent.
-    fn without_vectors(&self, book: &Book<'_>, failures: u32, error: ProviderError) -> Result<JobEnd> {
+    fn without_vectors(&self, book: &MemoryStore<'_>, failures: u32, error: ProviderError) -> Result<JobEnd> {
         book.log_requests()?;
         let pause_us = book.pause_after(&error, failures);
         let (name, message) = (book.memory.name.clone(), error.message.clone());

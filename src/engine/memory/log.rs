@@ -11,46 +11,46 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::memory::embed::{VectorRequest, bytes_of};
-use crate::memory::embedding::Of;
+use crate::memory::embedding::TextRole;
 use crate::memory::index::next_request;
 use crate::memory::log::{row_of, row_of_lost};
-use crate::memory::search::Found;
-use crate::memory::{Book, named};
+use crate::memory::search::SearchResults;
+use crate::memory::{MemoryStore, named};
 use crate::store::jobs::Job;
-use crate::store::log::{Attempt, Event, Worst};
+use crate::store::log::{Attempt, Event, MaxTokens};
 use crate::store::state::State;
 
 /// The reason for which a run searches.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum SearchedBy {
+pub(crate) enum SearchOrigin {
     /// For entries before a turn.
     Turn,
     /// For a call of its model, with its receipt.
     Call(Option<i64>),
 }
 
-impl SearchedBy {
+impl SearchOrigin {
     const fn as_str(self) -> &'static str {
         match self {
-            SearchedBy::Turn => "turn",
-            SearchedBy::Call(_) => "call",
+            SearchOrigin::Turn => "turn",
+            SearchOrigin::Call(_) => "call",
         }
     }
 
     const fn call(self) -> Option<i64> {
         match self {
-            SearchedBy::Turn => None,
-            SearchedBy::Call(receipt) => receipt,
+            SearchOrigin::Turn => None,
+            SearchOrigin::Call(receipt) => receipt,
         }
     }
 }
 
 /// A search that has ended.
-pub(crate) struct Searched<'a> {
-    pub(crate) by: SearchedBy,
+pub(crate) struct SearchRecord<'a> {
+    pub(crate) by: SearchOrigin,
     pub(crate) started_us: i64,
     /// The results, or the reason why there are none.
-    pub(crate) found: Result<&'a Found, &'a str>,
+    pub(crate) found: Result<&'a SearchResults, &'a str>,
 }
 
 impl Memories<'_> {
@@ -58,8 +58,8 @@ impl Memories<'_> {
     pub(crate) fn log_search(
         &self,
         definitions: &Definitions<'_>,
-        book: &Book<'_>,
-        searched: &Searched<'_>,
+        book: &MemoryStore<'_>,
+        searched: &SearchRecord<'_>,
     ) -> Result<()> {
         let now = self.host.now_us();
         let asked = book.asked.take();
@@ -73,7 +73,7 @@ impl Memories<'_> {
                 let active = state.run.as_mut().filter(|run| run.end.is_none());
                 if let Some(ledger) = active.and_then(|run| run.ledger.as_mut()) {
                     attempt.reckon_vectors(model, request);
-                    ledger.book_logged(&attempt);
+                    ledger.charge_logged(&attempt);
                 }
                 state.log_attempt(sql, &attempt)?;
             }
@@ -107,7 +107,7 @@ impl Memories<'_> {
         (model, asked): (&Model, &[VectorRequest]),
     ) -> Result<()> {
         let now = self.host.now_us();
-        let keeps_books = self.budgets().keeps_books(state, sql)?;
+        let keeps_books = self.budgets().has_ledger(state, sql)?;
         for request in asked {
             let mut attempt = row_of(model, "", request, now);
             if keeps_books {
@@ -115,7 +115,7 @@ impl Memories<'_> {
             }
             state.log_attempt(sql, &attempt)?;
             if let Some(booked) = attempt.booked {
-                self.budgets().book_apart(state, sql, &booked)?;
+                self.budgets().charge_thread(state, sql, &booked)?;
             }
         }
         Ok(())
@@ -126,12 +126,12 @@ impl Memories<'_> {
     pub(crate) fn log_lost_search(
         &self,
         definitions: &Definitions<'_>,
-        book: &Book<'_>,
+        book: &MemoryStore<'_>,
         question: &str,
-        (by, times): (SearchedBy, u32),
+        (by, times): (SearchOrigin, u32),
     ) -> Result<()> {
         let Some(model) = book.model.filter(|_| times > 0) else { return Ok(()) };
-        let bytes = bytes_of(model, Of::Query, std::iter::once(question));
+        let bytes = bytes_of(model, TextRole::Query, std::iter::once(question));
         let lost = VectorRequest::lost(&book.memory.name, (1, bytes), book.retry.source, self.host.now_us());
         self.transition(|state, sql| {
             let Ok(run) = state.active_mut() else { return Ok(()) };
@@ -146,9 +146,9 @@ impl Memories<'_> {
             let run = state.active_mut()?;
             if let Some(ledger) = &mut run.ledger {
                 for _ in 0..times {
-                    ledger.book_logged(&attempt);
+                    ledger.charge_logged(&attempt);
                 }
-                if matches!(by, SearchedBy::Turn) {
+                if matches!(by, SearchOrigin::Turn) {
                     // The lost request was for vectors, not for a reply.
                     ledger.unseen = 0;
                 }
@@ -177,14 +177,14 @@ impl Memories<'_> {
         };
         let lost = VectorRequest::lost(&memory.name, next.unwrap_or_else(most), RetrySource::BuiltIn, now);
         let mut attempt = row_of_lost(model, "", &lost);
-        if self.budgets().keeps_books(state, sql)? {
+        if self.budgets().has_ledger(state, sql)? {
             attempt.reckon_vectors(model, &lost);
         }
         if next.is_some() {
             state.log_attempt(sql, &attempt)?;
         }
         match attempt.booked {
-            Some(booked) => self.budgets().book_apart(state, sql, &booked),
+            Some(booked) => self.budgets().charge_thread(state, sql, &booked),
             None => Ok(()),
         }
     }
@@ -193,7 +193,7 @@ impl Memories<'_> {
 impl Attempt {
     /// Calculates the usage of a request for vectors.
     fn reckon_vectors(&mut self, model: &Model, request: &VectorRequest) {
-        self.worst = Some(Worst { input: estimate::of_bytes(request.bytes), output: 0 });
+        self.worst = Some(MaxTokens { input: estimate::of_bytes(request.bytes), output: 0 });
         let failed = request.end.as_ref().and_then(|end| end.tokens.as_ref().err());
         self.reckon(model, failed);
     }

@@ -3,21 +3,21 @@
 //!
 //! * This file: the thread's own memories and their routes. `shared`: memories in other objects. `job`: makes
 //!   documents searchable. `recall`: entries added before a turn, and citations. `tools`: the tools for
-//!   models, and the scratchpad. `sources`: notes content that memories take in automatically; `take`: takes
+//!   models, and the scratchpad. `sources`: notes content that memories take in automatically; `ingest`: takes
 //!   it in, in parallel with runs. `log`: log entries.
 
+pub(crate) mod ingest;
 pub(crate) mod job;
 pub(crate) mod log;
 pub(crate) mod recall;
 pub(crate) mod shared;
 pub(crate) mod sources;
-pub(crate) mod take;
 pub(crate) mod tools;
 
 use futures::StreamExt;
 
 use crate::definitions::MemoryScope;
-use crate::engine::budget::vectors::Afforded;
+use crate::engine::budget::vectors::RequestAllowance;
 use crate::engine::features::Memories;
 use crate::engine::thread::Thread;
 use crate::env::scrub::{Rules, Scrubber};
@@ -25,20 +25,20 @@ use crate::error::{Code, Error, Result};
 use crate::host::{Host, Sql};
 use crate::limits;
 use crate::memory::calls::{MemoryRequest, answer, check_body, path_of, question_of};
-use crate::memory::{AskedVectors, Book, Keeper, Owes, named};
+use crate::memory::{MemoryHost, MemoryStore, PendingWork, UnloggedRequests, named};
 use crate::request::{MemoryRoute, Reply, ThreadRequest};
 use crate::store::file_path::FilePath;
 use crate::store::files::Row;
 use crate::store::memory as stores;
 
-impl Keeper for Thread {
+impl MemoryHost for Thread {
     fn host(&self) -> &dyn Host {
         &*self.host
     }
 
     fn make_tables(&self) -> Result<()> {
         self.read_mut(|state, sql| {
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             stores::make(sql)?;
             state.memories = true;
             Ok(())
@@ -55,8 +55,8 @@ impl Keeper for Thread {
     fn change(
         &self,
         name: &str,
-        asked: AskedVectors<'_>,
-        work: &mut dyn FnMut(&dyn Sql) -> Result<Owes>,
+        asked: UnloggedRequests<'_>,
+        work: &mut dyn FnMut(&dyn Sql) -> Result<PendingWork>,
     ) -> Result<()> {
         let owes = self.transition(|state, sql| {
             if let Some(asked) = asked {
@@ -64,17 +64,17 @@ impl Keeper for Thread {
             }
             let owes = work(sql)?;
             match owes {
-                Owes::Index => {
+                PendingWork::Index => {
                     let run = state.active().cloned();
-                    self.memories().owe_index(state, sql, name, run.as_ref())?;
+                    self.memories().schedule_index(state, sql, name, run.as_ref())?;
                 }
-                Owes::Progress => crate::store::jobs::progressed(state, sql, name, true)?,
-                Owes::Settled => crate::store::jobs::progressed(state, sql, name, false)?,
-                Owes::Nothing => {}
+                PendingWork::Progress => crate::store::jobs::progressed(state, sql, name, true)?,
+                PendingWork::Settled => crate::store::jobs::progressed(state, sql, name, false)?,
+                PendingWork::Nothing => {}
             }
             Ok(owes)
         })?;
-        if owes == Owes::Index {
+        if owes == PendingWork::Index {
             self.ephemeral.notify_alarm();
         }
         Ok(())
@@ -102,7 +102,7 @@ impl Memories<'_> {
         let memory = named(&self.catalog, name, MemoryScope::Thread)?;
         let mut file = None;
         if !route.reads() {
-            self.read(|state, _| state.must_live())?;
+            self.read(|state, _| state.ensure_not_terminated())?;
         }
         if *route == MemoryRoute::AddDocument {
             self.variables().ready_env().await?;
@@ -114,12 +114,12 @@ impl Memories<'_> {
                 None => None,
             };
         }
-        let book = Book::new(self.0, &self.catalog, memory);
+        let book = MemoryStore::new(self.0, &self.catalog, memory);
         // If the budget covers no vector, the search uses words only. Until it is logged, the request counts
         // as in progress.
-        let mut afforded = Afforded::default();
+        let mut afforded = RequestAllowance::default();
         if *route == MemoryRoute::Search {
-            afforded = self.budgets().afford_question(&book, &question_of(&request.body)?, None)?;
+            afforded = self.budgets().reserve_query(&book, &question_of(&request.body)?, None)?;
         }
         let asked = MemoryRequest {
             route,

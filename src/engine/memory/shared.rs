@@ -12,19 +12,19 @@ use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
 use crate::limits;
 use crate::memory::embed::{VectorRequest, bytes_of};
-use crate::memory::embedding::Of;
-use crate::memory::notes::{Letter, NoteChange};
-use crate::memory::search::{Found, Hit, SearchQuery};
-use crate::memory::{Book, named};
+use crate::memory::embedding::TextRole;
+use crate::memory::notes::{NoteChange, NoteRequest};
+use crate::memory::search::{Hit, SearchQuery, SearchResults};
+use crate::memory::{MemoryStore, named};
 use crate::request::between::error_of;
 use crate::request::directory_call as call;
 use crate::request::memory::object_name;
 use crate::request::{MemoryAsk, MemoryCall, Reply};
 use crate::store::memory::refusals;
 use crate::store::outbox as table;
-use crate::store::outbox::{Post, TO_MEMORY};
+use crate::store::outbox::{NewEntry, TO_MEMORY};
 use crate::store::state::State;
-use crate::work::timeout::Watch;
+use crate::work::timeout::Deadline;
 
 /// The diagnostic of a change that a memory has refused.
 const REFUSED: &str = "memory.refused";
@@ -76,16 +76,20 @@ impl Memories<'_> {
 
     /// Searches a shared memory, which requests the question's vector itself and reports it. Until it does,
     /// the search counts as one request without a result.
-    pub(crate) async fn search_shared(&self, book: &Book<'_>, wanted: &SearchQuery) -> Result<Found> {
+    pub(crate) async fn search_shared(
+        &self,
+        book: &MemoryStore<'_>,
+        wanted: &SearchQuery,
+    ) -> Result<SearchResults> {
         let body = serde_json::to_string(wanted).map_err(Error::internal)?;
         self.owner_of(book.memory)?;
         if let Some(model) = book.model.filter(|_| wanted.requests != Some(0)) {
-            let size = (1, bytes_of(model, Of::Query, std::iter::once(wanted.query.as_str())));
+            let size = (1, bytes_of(model, TextRole::Query, std::iter::once(wanted.query.as_str())));
             let name = &book.memory.name;
             let lost = VectorRequest::lost(name, size, book.retry.source, self.host.now_us());
             book.asked.replace(vec![lost]);
         }
-        let mut found: Found = self.ask_memory(book.memory, MemoryAsk::Find, body).await?;
+        let mut found: SearchResults = self.ask_memory(book.memory, MemoryAsk::Find, body).await?;
         book.asked.replace(std::mem::take(&mut found.asked));
         Ok(found)
     }
@@ -93,7 +97,7 @@ impl Memories<'_> {
     /// The current content of places of a shared memory, each by the numbers of its chunks.
     pub(crate) async fn places_of(&self, memory: &Memory, places: &[&[i64]]) -> Result<Vec<Option<Hit>>> {
         let body = serde_json::to_string(places).map_err(Error::internal)?;
-        let mut watch = Watch::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
+        let mut watch = Deadline::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
         match watch.within(self.ask_memory(memory, MemoryAsk::Look, body)).await {
             Some(found) => found,
             None => Err(Error::new(Code::Overloaded, "It did not answer in time.")),
@@ -109,15 +113,15 @@ impl Memories<'_> {
         change: NoteChange,
     ) -> Result<String> {
         let (name, head) = self.memory_call(memory, MemoryAsk::Apply)?;
-        let change = Book::new(self.0, &self.catalog, memory).clean_change(change)?;
+        let change = MemoryStore::new(self.0, &self.catalog, memory).clean_change(change)?;
         let pending =
             format!("{} (The memory does not answer now; it is told as soon as it does.)", change.told());
-        let body = serde_json::to_string(&Letter { key, change }).map_err(Error::internal)?;
+        let body = serde_json::to_string(&NoteRequest { key, change }).map_err(Error::internal)?;
         let target = format!("{TO_MEMORY}{name}");
         let subject = self.post_letter(&target, &format!("{head}\n{body}"))?;
         self.ephemeral.letters.borrow_mut().insert(subject.clone(), None);
-        let awaited = Awaited { thread: self.0.clone(), subject };
-        let mut watch = Watch::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
+        let awaited = PendingEntry { thread: self.0.clone(), subject };
+        let mut watch = Deadline::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
         // The alarm delivers an entry that gets no response by then.
         let _late = watch.within(self.outbox().deliver_letters(&target)).await;
         awaited.answer().unwrap_or(Ok(pending))
@@ -183,7 +187,7 @@ impl Memories<'_> {
         let now = self.host.now_us();
         let version = next_version(sql, &target, now)?;
         let what = if matches!(change, NoteChange::Forget { .. }) { "forget" } else { "keep" };
-        let letter = Letter { key: format!("{}/{version}/{what}/{key}", state.meta.stem), change };
+        let letter = NoteRequest { key: format!("{}/{version}/{what}/{key}", state.meta.stem), change };
         let call = MemoryCall { memory: memory.name.clone(), owner: Some(owner), ask: MemoryAsk::Apply };
         let head = call.to_json()?;
         let body = serde_json::to_string(&letter).map_err(Error::internal)?;
@@ -200,7 +204,7 @@ impl Memories<'_> {
     ) -> Result<String> {
         // Entries for one target are sent in the order of their subjects.
         let subject = format!("{target}:{version:020}");
-        Post { subject: &subject, target, body, version, due_us }.follow(sql)?;
+        NewEntry { subject: &subject, target, body, version, due_us }.follow(sql)?;
         self.arm_at(state, sql, due_us, self.host.now_us())?;
         Ok(subject)
     }
@@ -234,12 +238,12 @@ pub(crate) fn answer_to_letter(reply: Reply) -> Result<String> {
 pub(crate) fn note_refusal(
     state: &mut State,
     sql: &dyn Sql,
-    letter: &table::Letter,
+    letter: &table::OutboxEntry,
     error: &Error,
 ) -> Result<()> {
     let (head, body) = letter.body.split_once('\n').unwrap_or_default();
     let call: MemoryCall = crate::json::from_str(head).map_err(Error::internal)?;
-    let change = crate::json::from_str::<Letter>(body).map_err(Error::internal)?.change;
+    let change = crate::json::from_str::<NoteRequest>(body).map_err(Error::internal)?.change;
     let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
     let why = format!("{}{hint}", error.message);
     match change {
@@ -254,19 +258,19 @@ pub(crate) fn note_refusal(
 }
 
 /// An outbox entry whose response is awaited.
-struct Awaited {
+struct PendingEntry {
     thread: Thread,
     subject: String,
 }
 
-impl Awaited {
+impl PendingEntry {
     /// The response, if it has arrived.
     fn answer(&self) -> Option<Result<String>> {
         self.thread.ephemeral.letters.borrow_mut().remove(&self.subject).flatten()
     }
 }
 
-impl Drop for Awaited {
+impl Drop for PendingEntry {
     fn drop(&mut self) {
         self.thread.ephemeral.letters.borrow_mut().remove(&self.subject);
     }

@@ -1,6 +1,6 @@
 //! Content that memories take in automatically (docs/memory.md): the messages of a thread after their run has
 //! ended, and files. A transition that changes them notes the change in the same transaction. Deleted content
-//! is no longer found from then on. `take` processes the notes. Threads whose agent has no such memory have
+//! is no longer found from then on. `ingest` processes the notes. Threads whose agent has no such memory have
 //! no cost.
 
 use sha2::{Digest, Sha256};
@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::memory::documents::delete;
 use crate::memory::notes::NoteChange;
-use crate::store::changed::{FileChange, MessageChange};
+use crate::store::changes::{FileChange, MessageChange};
 use crate::store::file_path::FilePath;
 use crate::store::memory as stores;
-use crate::store::memory::sources::{Kind, Taken};
+use crate::store::memory::sources::{IngestProgress, Kind};
 use crate::store::memory::{Store, docs, sources, texts};
 use crate::store::messages::{message_id, message_seq};
 use crate::store::meta::Meta;
@@ -91,7 +91,7 @@ impl Memories<'_> {
                 }
             }
             if owed {
-                self.owe_index(state, sql, &memory.name, run.as_ref())?;
+                self.schedule_index(state, sql, &memory.name, run.as_ref())?;
                 self.ephemeral.notify_alarm();
             }
         }
@@ -107,7 +107,11 @@ impl Memories<'_> {
         for memory in self.catalog.memories.values().filter(takes) {
             sources::make(state, sql)?;
             let upto = state.max_seq;
-            sources::set_taken(sql, &memory.name, &Taken { messages: upto, upto, files: mark_of(memory) })?;
+            sources::set_taken(
+                sql,
+                &memory.name,
+                &IngestProgress { messages: upto, upto, files: mark_of(memory) },
+            )?;
         }
         Ok(())
     }
@@ -134,7 +138,7 @@ impl Memories<'_> {
             true => state.undrained.map_or(state.max_seq, |undrained| undrained - 1),
             false => known.upto,
         };
-        let reach = Taken { files: mark_of(memory), upto: upto.max(known.upto), ..known.clone() };
+        let reach = IngestProgress { files: mark_of(memory), upto: upto.max(known.upto), ..known.clone() };
         if reach == known {
             return Ok(false);
         }

@@ -10,17 +10,17 @@ use crate::definitions::message::ToolResult;
 use crate::definitions::tool::{Implementation, Tool};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Memories;
-use crate::engine::memory::log::SearchedBy;
-use crate::engine::memory::recall::{Marked, line};
+use crate::engine::memory::log::SearchOrigin;
+use crate::engine::memory::recall::{LabelledHit, line};
 use crate::error::{Error, Result};
 use crate::json;
 use crate::limits;
-use crate::memory::Book;
+use crate::memory::MemoryStore;
 use crate::memory::documents::{NewDocument, check_tags};
 use crate::memory::notes::{NOTE, NoteChange};
 use crate::memory::search::SearchQuery;
 use crate::request::thread_id::from_random;
-use crate::sdk::scope::{Entered, Scope};
+use crate::sdk::scope::{EntryMode, Scope};
 
 /// The key of the scratchpad's value.
 const PAD: &str = "bobbin.scratchpad";
@@ -28,23 +28,23 @@ const PAD: &str = "bobbin.scratchpad";
 const EMPTY: &str = "The scratchpad is empty.";
 
 /// The memory tools.
-enum Of {
+enum ToolKind {
     Memory(MemoryTool),
     Scratchpad(ScratchpadTool),
 }
 
-impl Of {
-    fn tool(tool: &Tool) -> Option<Of> {
+impl ToolKind {
+    fn tool(tool: &Tool) -> Option<ToolKind> {
         let Implementation::Native(name) = &tool.run else { return None };
-        let memory = MemoryTool::ALL.into_iter().find(|of| of.tool() == name).map(Of::Memory);
-        let pad = || ScratchpadTool::ALL.into_iter().find(|of| of.tool() == name).map(Of::Scratchpad);
+        let memory = MemoryTool::ALL.into_iter().find(|of| of.tool() == name).map(ToolKind::Memory);
+        let pad = || ScratchpadTool::ALL.into_iter().find(|of| of.tool() == name).map(ToolKind::Scratchpad);
         memory.or_else(pad)
     }
 }
 
 /// Whether a tool is a memory tool.
 pub(crate) fn is_of_memory(tool: &Tool) -> bool {
-    Of::tool(tool).is_some()
+    ToolKind::tool(tool).is_some()
 }
 
 impl Memories<'_> {
@@ -56,10 +56,12 @@ impl Memories<'_> {
         tool: &Tool,
         args: &Value,
     ) -> ToolResult {
-        let done = match Of::tool(tool) {
-            Some(Of::Memory(MemoryTool::Search)) => self.search_by_tool(definitions, inside, args).await,
-            Some(Of::Memory(of)) => self.write_by_tool(definitions, inside, of, args).await,
-            Some(Of::Scratchpad(of)) => self.scratchpad(inside, of, args),
+        let done = match ToolKind::tool(tool) {
+            Some(ToolKind::Memory(MemoryTool::Search)) => {
+                self.search_by_tool(definitions, inside, args).await
+            }
+            Some(ToolKind::Memory(of)) => self.write_by_tool(definitions, inside, of, args).await,
+            Some(ToolKind::Scratchpad(of)) => self.scratchpad(inside, of, args),
             None => return ToolResult::error("This is no tool of a memory."),
         };
         match done {
@@ -105,7 +107,7 @@ impl Memories<'_> {
             ..SearchQuery::default()
         };
         // A call that is entered again was interrupted by a crash.
-        let by = (SearchedBy::Call(inside.receipt), u32::from(inside.entered == Entered::Again));
+        let by = (SearchOrigin::Call(inside.receipt), u32::from(inside.entered == EntryMode::Again));
         let found = self.search_in_time(definitions, name, wanted, by).await.map_err(|why| {
             Error::field("memory", format!("Nothing could be looked up: {why} Trying again later may help."))
         })?;
@@ -116,7 +118,7 @@ impl Memories<'_> {
         let lines = (first..).zip(found.hits).map(|(n, hit)| {
             let id = if hit.source == NOTE { hit.key.clone() } else { hit.document.clone() };
             let score = hit.score;
-            let marked = Marked { label: format!("m{n}"), memory: name.to_owned(), hit };
+            let marked = LabelledHit { label: format!("m{n}"), memory: name.to_owned(), hit };
             format!("{}\n(id {id}, score {score:.2})", line(&marked))
         });
         Ok(lines.collect::<Vec<_>>().join("\n\n"))
@@ -138,7 +140,7 @@ impl Memories<'_> {
             MemoryTool::Delete | MemoryTool::Search => NoteChange::Delete { id: text(args, "id")? },
         };
         match memory.scope {
-            MemoryScope::Thread => Book::new(self.0, &self.catalog, memory).change_note(change),
+            MemoryScope::Thread => MemoryStore::new(self.0, &self.catalog, memory).change_note(change),
             MemoryScope::Owner | MemoryScope::Instance => {
                 let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
                 // A repeated call gets the same key.

@@ -62,9 +62,9 @@ impl Records<'_> {
         self.read(|state, sql| {
             let thread = &state.meta.stem;
             let missing = || Error::new(Code::NotFound, format!("This thread has no log “{id}”."));
-            let entry = match Place::of(id).ok_or_else(missing)? {
-                Place::Log(number) => log_detail(sql, thread, number)?,
-                Place::Call(number) => call_detail(&self.catalog, sql, thread, number)?,
+            let entry = match EntryRef::of(id).ok_or_else(missing)? {
+                EntryRef::Log(number) => log_detail(sql, thread, number)?,
+                EntryRef::Call(number) => call_detail(&self.catalog, sql, thread, number)?,
             };
             Ok(Reply::json(200, &entry.ok_or_else(missing)?))
         })
@@ -73,19 +73,19 @@ impl Records<'_> {
 
 /// The location of a log entry.
 #[derive(Clone, Copy)]
-enum Place {
+enum EntryRef {
     Log(i64),
     Call(i64),
 }
 
-impl Place {
+impl EntryRef {
     /// The location of the entry with an id.
-    fn of(id: &str) -> Option<Place> {
+    fn of(id: &str) -> Option<EntryRef> {
         let (kind, number) = id.split_at_checked(2)?;
         let number = number.parse().ok()?;
         match kind {
-            "l_" => Some(Place::Log(number)),
-            "c_" => Some(Place::Call(number)),
+            "l_" => Some(EntryRef::Log(number)),
+            "c_" => Some(EntryRef::Call(number)),
             _ => None,
         }
     }
@@ -94,7 +94,7 @@ impl Place {
 /// The entries that `ids` and `messageIds` select: by their own ids, and by the messages that they belong to.
 #[derive(Default)]
 struct EntryFilter {
-    places: Vec<Place>,
+    places: Vec<EntryRef>,
     messages: Vec<i64>,
 }
 
@@ -115,17 +115,17 @@ impl EntryFilter {
             return Err(Error::field(field, format!("At most {ASKED} ids can be asked for at once.")));
         }
         let messages = messages.iter().filter_map(|id| message_seq(thread, id).ok()).collect();
-        Ok(Some(EntryFilter { places: ids.iter().filter_map(|id| Place::of(id)).collect(), messages }))
+        Ok(Some(EntryFilter { places: ids.iter().filter_map(|id| EntryRef::of(id)).collect(), messages }))
     }
 
     /// Their locations, in the order of time.
-    fn places(&self, sql: &dyn Sql, ascending: bool) -> Result<Vec<Place>> {
+    fn places(&self, sql: &dyn Sql, ascending: bool) -> Result<Vec<EntryRef>> {
         let mut logs: Vec<i64> = Vec::new();
         let mut calls: Vec<i64> = Vec::new();
         for place in &self.places {
             match place {
-                Place::Log(id) => logs.push(*id),
-                Place::Call(id) => calls.push(*id),
+                EntryRef::Log(id) => logs.push(*id),
+                EntryRef::Call(id) => calls.push(*id),
             }
         }
         let [logs, calls, messages] =
@@ -139,7 +139,7 @@ impl EntryFilter {
 
 /// The first entries of both tables, in the order of time. A page of the two together needs no more of
 /// either. Only the times are read, because skipped rows may be large.
-fn places(sql: &dyn Sql, wanted: usize, ascending: bool) -> Result<Vec<Place>> {
+fn places(sql: &dyn Sql, wanted: usize, ascending: bool) -> Result<Vec<EntryRef>> {
     let limit = i64::try_from(wanted).unwrap_or(i64::MAX);
     let mut places = Vec::new();
     places.extend(logs_at(table::times(sql, limit, ascending)?));
@@ -147,24 +147,24 @@ fn places(sql: &dyn Sql, wanted: usize, ascending: bool) -> Result<Vec<Place>> {
     Ok(in_order(places, ascending))
 }
 
-fn logs_at(times: Vec<(i64, i64)>) -> impl Iterator<Item = (i64, Place)> {
-    times.into_iter().map(|(at, id)| (at, Place::Log(id)))
+fn logs_at(times: Vec<(i64, i64)>) -> impl Iterator<Item = (i64, EntryRef)> {
+    times.into_iter().map(|(at, id)| (at, EntryRef::Log(id)))
 }
 
-fn calls_at(times: Vec<(i64, i64)>) -> impl Iterator<Item = (i64, Place)> {
-    times.into_iter().map(|(at, id)| (at, Place::Call(id)))
+fn calls_at(times: Vec<(i64, i64)>) -> impl Iterator<Item = (i64, EntryRef)> {
+    times.into_iter().map(|(at, id)| (at, EntryRef::Call(id)))
 }
 
-fn in_order(mut places: Vec<(i64, Place)>, ascending: bool) -> Vec<Place> {
+fn in_order(mut places: Vec<(i64, EntryRef)>, ascending: bool) -> Vec<EntryRef> {
     places.sort_by_key(|(at, _)| if ascending { *at } else { -*at });
     places.into_iter().map(|(_, place)| place).collect()
 }
 
 /// An entry in the format of the list.
-fn entry(catalog: &Catalog, sql: &dyn Sql, thread: &str, place: Place) -> Result<Value> {
+fn entry(catalog: &Catalog, sql: &dyn Sql, thread: &str, place: EntryRef) -> Result<Value> {
     let found = match place {
-        Place::Log(id) => log_row(sql, thread, id)?,
-        Place::Call(id) => receipts::find(sql, id)?.map(|receipt| call_entry(catalog, &receipt, thread)),
+        EntryRef::Log(id) => log_row(sql, thread, id)?,
+        EntryRef::Call(id) => receipts::find(sql, id)?.map(|receipt| call_entry(catalog, &receipt, thread)),
     };
     found.ok_or_else(|| Error::internal("a log entry went away while it was read"))
 }

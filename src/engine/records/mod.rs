@@ -12,7 +12,7 @@ use crate::limits;
 use crate::page::Page;
 use crate::request::{Query, Reply};
 use crate::store::messages as rows;
-use crate::store::messages::page::{PageRequest, Shown};
+use crate::store::messages::page::{PageRequest, VisibilityFilter};
 use crate::store::messages::{Row, message_seq, not_found, page as list};
 use crate::store::state::State;
 
@@ -51,7 +51,7 @@ impl Records<'_> {
                 return by_ids(state, sql, ids);
             }
             let wanted = PageRequest {
-                shown: Shown { depth, silent },
+                shown: VisibilityFilter { depth, silent },
                 after,
                 before,
                 newest_first,

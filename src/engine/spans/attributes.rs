@@ -6,7 +6,7 @@ use crate::definitions::{Catalog, Implementation, Tier};
 use crate::engine::call::tier_of_call;
 use crate::engine::memory::tools::is_of_memory;
 use crate::engine::spans::content::Content;
-use crate::engine::spans::facts::{Facts, Logged};
+use crate::engine::spans::facts::{Facts, LogEntry};
 use crate::engine::spans::{AttributeValue, Span, SpanKind};
 use crate::limits::WINDOW_TOKENS;
 use crate::memory::log::PURPOSE as EMBEDDING;
@@ -26,12 +26,12 @@ pub(crate) const TOKENS: [&str; 4] = [INPUT, OUTPUT, CACHED, REASONING];
 pub(crate) const EXCEEDED: &str = "bobbin.budget.exceeded";
 
 /// Adds attributes to spans.
-pub(crate) trait Telling {
+pub(crate) trait Annotator {
     fn run(&self, span: &mut Span, facts: &Facts);
 
-    fn attempt(&self, span: &mut Span, facts: &Facts, attempt: &Logged);
+    fn attempt(&self, span: &mut Span, facts: &Facts, attempt: &LogEntry);
 
-    fn search(&self, span: &mut Span, facts: &Facts, search: &Logged);
+    fn search(&self, span: &mut Span, facts: &Facts, search: &LogEntry);
 
     fn call(&self, span: &mut Span, facts: &Facts, call: &Receipt);
 
@@ -46,7 +46,7 @@ pub(crate) struct SpanDetails<'a> {
     pub(crate) content: Option<Content>,
 }
 
-impl Telling for SpanDetails<'_> {
+impl Annotator for SpanDetails<'_> {
     fn run(&self, span: &mut Span, facts: &Facts) {
         let run = &facts.run;
         let title = self.catalog.agents.get(&facts.agent).and_then(|agent| agent.title.clone());
@@ -74,7 +74,7 @@ impl Telling for SpanDetails<'_> {
         }
     }
 
-    fn attempt(&self, span: &mut Span, facts: &Facts, attempt: &Logged) {
+    fn attempt(&self, span: &mut Span, facts: &Facts, attempt: &LogEntry) {
         let model = attempt.text("model_name").and_then(|name| self.catalog.models.get(name));
         span.kind = SpanKind::Client;
         let embeds = attempt.purpose() == Some(EMBEDDING);
@@ -121,7 +121,7 @@ impl Telling for SpanDetails<'_> {
         }
     }
 
-    fn search(&self, span: &mut Span, facts: &Facts, search: &Logged) {
+    fn search(&self, span: &mut Span, facts: &Facts, search: &LogEntry) {
         common(span, facts, "search_memory");
         span.text("gen_ai.data_source.id", search.text("memory"));
         span.number("gen_ai.memory.record.count", search.number("results"));

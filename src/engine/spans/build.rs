@@ -1,9 +1,9 @@
 //! Builds spans from a run's rows: the run, its steps, the requests to models and calls of each step, and the
 //! work of each call. They are in the order of the steps, so that a part can be exported and the rest later.
 
-use crate::engine::spans::attributes::Telling;
-use crate::engine::spans::facts::{Facts, Logged};
-use crate::engine::spans::{AttributeValue, Place, Span, Subject};
+use crate::engine::spans::attributes::Annotator;
+use crate::engine::spans::facts::{Facts, LogEntry};
+use crate::engine::spans::{AttributeValue, RunRelation, Span, Subject};
 use crate::memory::log::PURPOSE as EMBEDDING;
 use crate::sorted::SortedMap;
 use crate::store::receipts::{Kind, Receipt};
@@ -13,36 +13,37 @@ use crate::trace::span_id;
 
 /// The parent of a span.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Below {
+enum ParentSpan {
     Step(i64),
     Call(i64),
     Run,
 }
 
 /// Parents of requests and calls.
-struct Places {
+struct ParentSpans {
     /// By the seq of a reply: the step, or the call whose prompt wrote it.
-    replies: SortedMap<i64, Below>,
+    replies: SortedMap<i64, ParentSpan>,
     /// Steps, with their start times.
     steps: Vec<(i64, i64)>,
     /// By receipt: its parent, and its step.
-    calls: SortedMap<i64, (Below, i64)>,
+    calls: SortedMap<i64, (ParentSpan, i64)>,
 }
 
-impl Places {
-    fn of(facts: &Facts) -> Places {
-        let mut places = Places { replies: SortedMap::new(), steps: Vec::new(), calls: SortedMap::new() };
+impl ParentSpans {
+    fn of(facts: &Facts) -> ParentSpans {
+        let mut places =
+            ParentSpans { replies: SortedMap::new(), steps: Vec::new(), calls: SortedMap::new() };
         for attempt in &facts.attempts {
             let Some(reply) = attempt.reply else { continue };
-            let below = attempt.inside().map_or(Below::Step(reply), Below::Call);
-            if places.replies.insert(reply, below).is_none() && below == Below::Step(reply) {
+            let below = attempt.inside().map_or(ParentSpan::Step(reply), ParentSpan::Call);
+            if places.replies.insert(reply, below).is_none() && below == ParentSpan::Step(reply) {
                 places.steps.push((reply, attempt.at_us));
             }
         }
         places.steps.sort_unstable();
         for call in &facts.calls {
             let below = match call.reply {
-                reply if reply < 0 => Below::Call(-reply),
+                reply if reply < 0 => ParentSpan::Call(-reply),
                 // For a tool that code has queued, the step in which it was called.
                 reply => places.replies.get(&reply).copied().unwrap_or_else(|| places.at(call.started_us)),
             };
@@ -53,25 +54,25 @@ impl Places {
     }
 
     /// The step that was open at this time.
-    fn at(&self, us: i64) -> Below {
+    fn at(&self, us: i64) -> ParentSpan {
         let begun = self.steps.iter().rev().find(|(_, start)| *start <= us);
-        begun.map_or(Below::Run, |(block, _)| Below::Step(*block))
+        begun.map_or(ParentSpan::Run, |(block, _)| ParentSpan::Step(*block))
     }
 
     /// The step of a span with this parent.
-    fn block(&self, below: Below) -> i64 {
+    fn block(&self, below: ParentSpan) -> i64 {
         match below {
-            Below::Step(block) => block,
-            Below::Call(call) => self.calls.get(&call).map_or(0, |(_, block)| *block),
-            Below::Run => 0,
+            ParentSpan::Step(block) => block,
+            ParentSpan::Call(call) => self.calls.get(&call).map_or(0, |(_, block)| *block),
+            ParentSpan::Run => 0,
         }
     }
 
     /// A request for a call is below the call. A request before a step is below the step.
-    fn below(&self, row: &Logged) -> Below {
+    fn below(&self, row: &LogEntry) -> ParentSpan {
         match row.inside() {
-            Some(call) => Below::Call(call),
-            None => self.next(row.at_us).map_or(Below::Run, Below::Step),
+            Some(call) => ParentSpan::Call(call),
+            None => self.next(row.at_us).map_or(ParentSpan::Run, ParentSpan::Step),
         }
     }
 
@@ -81,18 +82,18 @@ impl Places {
     }
 
     /// The step with which a span is exported. A span directly below the run belongs to the next step.
-    fn block_of(&self, facts: &Facts, below: Below, row: &Logged) -> i64 {
+    fn block_of(&self, facts: &Facts, below: ParentSpan, row: &LogEntry) -> i64 {
         match below {
-            Below::Run => self.next(row.at_us).unwrap_or(facts.run.block),
+            ParentSpan::Run => self.next(row.at_us).unwrap_or(facts.run.block),
             below => self.block(below),
         }
     }
 
-    fn parent(&self, facts: &Facts, below: Below) -> String {
+    fn parent(&self, facts: &Facts, below: ParentSpan) -> String {
         match below {
-            Below::Step(block) => span_id(&facts.stem, "step", block),
-            Below::Call(call) => span_id(&facts.stem, "call", call),
-            Below::Run => span_id(&facts.stem, "run", facts.run.id),
+            ParentSpan::Step(block) => span_id(&facts.stem, "step", block),
+            ParentSpan::Call(call) => span_id(&facts.stem, "call", call),
+            ParentSpan::Run => span_id(&facts.stem, "run", facts.run.id),
         }
     }
 }
@@ -103,13 +104,13 @@ fn is_closed(run: &Run, block: i64) -> bool {
 }
 
 /// All ended spans of a run, in the order of steps. The run itself is last.
-pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
-    let places = Places::of(facts);
+pub(crate) fn spans(facts: &Facts, telling: &dyn Annotator) -> Vec<Span> {
+    let places = ParentSpans::of(facts);
     let mut spans = Vec::new();
-    let mut before: Option<&Logged> = None;
+    let mut before: Option<&LogEntry> = None;
     for attempt in &facts.attempts {
         let Some(reply) = attempt.reply else { continue };
-        let below = places.replies.get(&reply).copied().unwrap_or(Below::Run);
+        let below = places.replies.get(&reply).copied().unwrap_or(ParentSpan::Run);
         let mut span = of_attempt(facts, telling, attempt, reply, before);
         span.parent = Some(places.parent(facts, below));
         span.block = places.block(below);
@@ -119,7 +120,7 @@ pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
     looked_up(facts, telling, &places, &mut spans);
     for call in &facts.calls {
         let Some(ended_us) = call.ended_us else { continue };
-        let (below, block) = places.calls.get(&call.id).copied().unwrap_or((Below::Run, 0));
+        let (below, block) = places.calls.get(&call.id).copied().unwrap_or((ParentSpan::Run, 0));
         let mut span = of_call(facts, telling, call, ended_us);
         span.parent = Some(places.parent(facts, below));
         span.block = block;
@@ -128,7 +129,8 @@ pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
     }
     for wait in facts.waits.iter().rev() {
         let Some(closed_us) = wait.closed_us else { continue };
-        let below = wait.batch.and_then(|reply| places.replies.get(&reply)).copied().unwrap_or(Below::Run);
+        let below =
+            wait.batch.and_then(|reply| places.replies.get(&reply)).copied().unwrap_or(ParentSpan::Run);
         let mut span = of_wait(facts, wait, closed_us);
         span.parent = Some(places.parent(facts, below));
         span.block = places.block(below);
@@ -154,7 +156,7 @@ pub(crate) fn spans(facts: &Facts, telling: &dyn Telling) -> Vec<Span> {
 
 /// Adds searches of memories, with their requests for vectors. Those at the beginning of a turn belong to its
 /// first step.
-fn looked_up(facts: &Facts, telling: &dyn Telling, places: &Places, spans: &mut Vec<Span>) {
+fn looked_up(facts: &Facts, telling: &dyn Annotator, places: &ParentSpans, spans: &mut Vec<Span>) {
     for search in &facts.searches {
         let below = places.below(search);
         let id = span_id(&facts.stem, "search", search.id);
@@ -167,7 +169,7 @@ fn looked_up(facts: &Facts, telling: &dyn Telling, places: &Places, spans: &mut 
     for request in facts.attempts.iter().filter(|attempt| attempt.purpose() == Some(EMBEDDING)) {
         let below = places.below(request);
         let mut span = of_request(facts, telling, request, "embeddings");
-        let holds = |search: &&Logged| {
+        let holds = |search: &&LogEntry| {
             search.inside() == request.inside()
                 && search.text("memory") == request.text("memory")
                 && (search.at_us..=search.ended_us()).contains(&request.at_us)
@@ -183,18 +185,18 @@ fn looked_up(facts: &Facts, telling: &dyn Telling, places: &Places, spans: &mut 
 
 /// Adds summaries, which are written in parallel with the run's steps. Each is exported with the step during
 /// which it ended, or by itself if it ended after the run.
-fn summarised(facts: &Facts, telling: &dyn Telling, places: &Places, spans: &mut Vec<Span>) {
-    let other = |attempt: &&Logged| attempt.purpose().is_some_and(|purpose| purpose != EMBEDDING);
+fn summarised(facts: &Facts, telling: &dyn Annotator, places: &ParentSpans, spans: &mut Vec<Span>) {
+    let other = |attempt: &&LogEntry| attempt.purpose().is_some_and(|purpose| purpose != EMBEDDING);
     for request in facts.attempts.iter().filter(other) {
         let mut span = of_request(facts, telling, request, "chat");
-        let parent = places.parent(facts, Below::Run);
+        let parent = places.parent(facts, ParentSpan::Run);
         if request.late {
             place(&mut span, parent, i64::MAX);
-            span.place = Place::After;
+            span.place = RunRelation::After;
         } else {
             let block = places.block(places.at(span.end_us));
             place(&mut span, parent, block);
-            span.place = Place::Beside;
+            span.place = RunRelation::Beside;
         }
         spans.push(span);
     }
@@ -205,7 +207,7 @@ fn place(span: &mut Span, parent: String, block: i64) {
 }
 
 /// A request that is not for a reply.
-fn of_request(facts: &Facts, telling: &dyn Telling, request: &Logged, operation: &str) -> Span {
+fn of_request(facts: &Facts, telling: &dyn Annotator, request: &LogEntry, operation: &str) -> Span {
     let model = request.text("model").unwrap_or("unknown");
     let id = span_id(&facts.stem, "attempt", format_args!("log.{}", request.id));
     let name = format!("{operation} {model}");
@@ -216,10 +218,10 @@ fn of_request(facts: &Facts, telling: &dyn Telling, request: &Logged, operation:
 
 fn of_attempt(
     facts: &Facts,
-    telling: &dyn Telling,
-    attempt: &Logged,
+    telling: &dyn Annotator,
+    attempt: &LogEntry,
     reply: i64,
-    before: Option<&Logged>,
+    before: Option<&LogEntry>,
 ) -> Span {
     let stream = attempt.number("attempt").unwrap_or(0);
     let model = attempt.text("model").unwrap_or("unknown");
@@ -229,7 +231,7 @@ fn of_attempt(
     telling.attempt(&mut span, facts, attempt);
     // A retry for the same reply.
     if let Some(before) = before.filter(|before| before.reply == attempt.reply) {
-        let name = |of: &Logged| of.text("model_name").unwrap_or_default().to_owned();
+        let name = |of: &LogEntry| of.text("model_name").unwrap_or_default().to_owned();
         let same = before.text("model_name") == attempt.text("model_name");
         let event = if same { "bobbin.retry" } else { "bobbin.fallback" };
         let from = vec![("bobbin.from", AttributeValue::Text(name(before)))];
@@ -238,7 +240,7 @@ fn of_attempt(
     span
 }
 
-fn of_call(facts: &Facts, telling: &dyn Telling, call: &Receipt, ended_us: i64) -> Span {
+fn of_call(facts: &Facts, telling: &dyn Annotator, call: &Receipt, ended_us: i64) -> Span {
     let id = span_id(&facts.stem, "call", call.id);
     let mut span = Span::new(Subject::Call, id, String::new(), call.started_us, ended_us);
     telling.call(&mut span, facts, call);
@@ -246,7 +248,7 @@ fn of_call(facts: &Facts, telling: &dyn Telling, call: &Receipt, ended_us: i64) 
 }
 
 /// The MCP request of a call, below the call's span.
-fn of_mcp(facts: &Facts, telling: &dyn Telling, call: &Receipt, around: &Span) -> Option<Span> {
+fn of_mcp(facts: &Facts, telling: &dyn Annotator, call: &Receipt, around: &Span) -> Option<Span> {
     if call.kind != Kind::Mcp || call.runs == 0 {
         return None;
     }
@@ -274,7 +276,7 @@ fn of_wait(facts: &Facts, wait: &Wait, closed_us: i64) -> Span {
 
 /// A step, from its first request to its last result.
 fn of_step(facts: &Facts, spans: &[Span], n: i64, block: i64, start_us: i64) -> Span {
-    let inside = || spans.iter().filter(|span| span.block == block && span.place == Place::Within);
+    let inside = || spans.iter().filter(|span| span.block == block && span.place == RunRelation::Within);
     let start_us = inside().map(|span| span.start_us).min().unwrap_or(start_us).min(start_us);
     let end_us = inside().map(|span| span.end_us).max().unwrap_or(start_us);
     let id = span_id(&facts.stem, "step", block);
@@ -284,7 +286,7 @@ fn of_step(facts: &Facts, spans: &[Span], n: i64, block: i64, start_us: i64) -> 
     span.text("gen_ai.conversation.id", Some(facts.thread.as_str()));
     span.text("bobbin.run", Some(facts.run.public_id()));
     span.number("bobbin.step", Some(n));
-    let of_step = |recovery: &&Logged| recovery.reply == Some(block);
+    let of_step = |recovery: &&LogEntry| recovery.reply == Some(block);
     for recovery in facts.recoveries.iter().filter(of_step) {
         let count =
             vec![("bobbin.recovery", AttributeValue::Number(recovery.number("recoveries").unwrap_or(0)))];
@@ -293,10 +295,10 @@ fn of_step(facts: &Facts, spans: &[Span], n: i64, block: i64, start_us: i64) -> 
     span
 }
 
-fn of_run(facts: &Facts, telling: &dyn Telling, spans: &[Span], end_us: i64) -> Span {
+fn of_run(facts: &Facts, telling: &dyn Annotator, spans: &[Span], end_us: i64) -> Span {
     let Facts { run, trace, .. } = facts;
     let id = span_id(&facts.stem, "run", run.id);
-    let own = || spans.iter().filter(|span| span.place != Place::After);
+    let own = || spans.iter().filter(|span| span.place != RunRelation::After);
     let last = own().map(|span| span.end_us).max().unwrap_or(end_us);
     let mut span = Span::new(Subject::Run, id, String::new(), run.started_us, end_us.max(last));
     span.parent = trace.parent().map(str::to_owned);

@@ -18,7 +18,7 @@ use crate::trace::Trace;
 const LAST: i64 = i64::MAX >> 11;
 
 /// A log entry of the run: a request to a model, or another event.
-pub(crate) struct Logged {
+pub(crate) struct LogEntry {
     pub(crate) id: i64,
     pub(crate) at_us: i64,
     /// Seq reserved for the reply.
@@ -28,7 +28,7 @@ pub(crate) struct Logged {
     pub(crate) late: bool,
 }
 
-impl Logged {
+impl LogEntry {
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.data.get(name).and_then(Value::as_str)
     }
@@ -68,13 +68,13 @@ pub(crate) struct Facts {
     pub(crate) trace: Trace,
     pub(crate) run: Run,
     /// Requests to models, oldest first.
-    pub(crate) attempts: Vec<Logged>,
+    pub(crate) attempts: Vec<LogEntry>,
     /// Searches of memories, oldest first.
-    pub(crate) searches: Vec<Logged>,
+    pub(crate) searches: Vec<LogEntry>,
     /// Limits that were reached, asked about or raised, oldest first.
-    pub(crate) budgets: Vec<Logged>,
+    pub(crate) budgets: Vec<LogEntry>,
     /// Recoveries after crashes, oldest first.
-    pub(crate) recoveries: Vec<Logged>,
+    pub(crate) recoveries: Vec<LogEntry>,
     /// Calls of the run, including nested ones.
     pub(crate) calls: Vec<Receipt>,
     /// Waits of the run, newest first, open or not.
@@ -92,7 +92,8 @@ impl Telemetry<'_> {
                 // A summary that the run caused and that ended after it.
                 let data: Value = crate::json::from_str(&entry.data).unwrap_or_default();
                 if data.get("of_run").and_then(Value::as_i64) == Some(run.id) {
-                    attempts.push(Logged { id: entry.id, at_us: entry.at_us, reply: None, data, late: true });
+                    let (id, at_us) = (entry.id, entry.at_us);
+                    attempts.push(LogEntry { id, at_us, reply: None, data, late: true });
                 }
                 return Ok(());
             }
@@ -110,7 +111,7 @@ impl Telemetry<'_> {
                 _ => return Ok(()),
             };
             let data = crate::json::from_str(&entry.data).unwrap_or_default();
-            into.push(Logged { id: entry.id, at_us: entry.at_us, reply: entry.reply, data, late: false });
+            into.push(LogEntry { id: entry.id, at_us: entry.at_us, reply: entry.reply, data, late: false });
             Ok(())
         })?;
         for rows in [&mut attempts, &mut recoveries, &mut searches, &mut budgets] {
@@ -121,7 +122,7 @@ impl Telemetry<'_> {
         let calls = own_calls(&run, &attempts, receipts::between(sql, before, beyond)?);
         let known: SortedSet<i64> = calls.iter().map(|call| call.id).collect();
         // Requests of a prompt that detached code calls have the run's number but do not belong to it.
-        let is_own = |row: &Logged| row.inside().is_none_or(|call| known.contains(&call));
+        let is_own = |row: &LogEntry| row.inside().is_none_or(|call| known.contains(&call));
         attempts.retain(is_own);
         searches.retain(is_own);
         Ok(Some(Facts {
@@ -143,7 +144,7 @@ impl Telemetry<'_> {
 
 /// The run's own calls among those in its range: of its replies, queued by its code, and nested in others of
 /// these.
-fn own_calls(run: &Run, attempts: &[Logged], calls: Vec<Receipt>) -> Vec<Receipt> {
+fn own_calls(run: &Run, attempts: &[LogEntry], calls: Vec<Receipt>) -> Vec<Receipt> {
     let replies: SortedSet<i64> = attempts.iter().filter_map(|attempt| attempt.reply).collect();
     let end = run.end.as_ref().map_or(i64::MAX, |end| end.at_us);
     let mut own: SortedMap<i64, Receipt> = SortedMap::new();

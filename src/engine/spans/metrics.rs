@@ -43,7 +43,7 @@ const BY: [&str; 5] = [
 
 /// Values with the same attributes.
 #[derive(Default)]
-struct Point {
+struct DataPoint {
     count: u64,
     sum: f64,
     buckets: Vec<u64>,
@@ -54,7 +54,7 @@ struct Series {
     name: &'static str,
     unit: &'static str,
     bounds: &'static [f64],
-    points: SortedMap<String, Point>,
+    points: SortedMap<String, DataPoint>,
 }
 
 impl Series {
@@ -63,7 +63,7 @@ impl Series {
     }
 
     fn add(&mut self, attributes: &[Attribute], value: f64) {
-        let point = self.points.entry(otlp::attributes(attributes).to_string(), Point::default);
+        let point = self.points.entry(otlp::attributes(attributes).to_string(), DataPoint::default);
         point.count += 1;
         point.sum += value;
         if point.buckets.is_empty() {
@@ -119,7 +119,7 @@ pub(crate) fn metrics(spans: &[Span]) -> Vec<Value> {
     let mut recoveries = Series::new("bobbin.recoveries", "{recovery}", &[]);
     let mut exceeded = Series::new("bobbin.budget.exceeded", "{limit}", &[]);
     for span in spans.iter().filter(|span| span.settled) {
-        let by = told_by(span);
+        let by = metric_attributes(span);
         let seconds = (span.end_us - span.start_us) as f64 / 1_000_000.0;
         match span.of {
             Subject::Step | Subject::Mcp | Subject::Wait | Subject::Search | Subject::Work => {}
@@ -157,7 +157,7 @@ pub(crate) fn metrics(spans: &[Span]) -> Vec<Value> {
         .collect()
 }
 
-fn told_by(span: &Span) -> Vec<Attribute> {
+fn metric_attributes(span: &Span) -> Vec<Attribute> {
     let told =
         BY.into_iter().filter_map(|name| Some((name, AttributeValue::Text(span.text_of(name)?.to_owned()))));
     told.collect()

@@ -93,12 +93,12 @@ pub(crate) struct Span {
     pub(crate) block: i64,
     /// Whether its step is complete, so that it can be exported once.
     pub(crate) settled: bool,
-    pub(crate) place: Place,
+    pub(crate) place: RunRelation,
 }
 
 /// The relation of a span to its run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RunRelation {
     /// Part of the run's steps.
     #[default]
     Within,
@@ -126,7 +126,7 @@ impl Span {
             error: None,
             block: i64::MAX,
             settled: true,
-            place: Place::Within,
+            place: RunRelation::Within,
         }
     }
 

@@ -246,15 +246,15 @@ fn varint(mut value: u64, out: &mut Vec<u8>) {
 
 /// The rejected part of a request: `partial_success` of the collector's response.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rejected {
+pub(crate) struct PartialSuccess {
     /// Spans or data points.
     pub(crate) count: i64,
     pub(crate) message: String,
 }
 
 /// Parses a response. Invalid bytes count as nothing rejected.
-pub(crate) fn rejected(answer: &[u8]) -> Rejected {
-    let mut rejected = Rejected::default();
+pub(crate) fn rejected(answer: &[u8]) -> PartialSuccess {
+    let mut rejected = PartialSuccess::default();
     if let Some((_, Part::Bytes(partial))) = Parts(answer).find(|(number, _)| *number == 1) {
         for part in Parts(partial) {
             match part {
@@ -430,10 +430,10 @@ mod tests {
     #[test]
     fn what_a_collector_did_not_take_is_read_and_anything_else_says_nothing() {
         let answer = b"\x0a\x08\x08\x02\x12\x04full";
-        assert_eq!(rejected(answer), Rejected { count: 2, message: "full".into() });
+        assert_eq!(rejected(answer), PartialSuccess { count: 2, message: "full".into() });
         assert_eq!(status_text(&[0x08, 0x03, 0x12, 0x02, b'n', b'o']), "no");
         for bytes in [&b""[..], b"<!doctype html>", &[0x0a, 0xff], &[0xff; 12]] {
-            assert_eq!(rejected(bytes), Rejected::default());
+            assert_eq!(rejected(bytes), PartialSuccess::default());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The span of detached work: an effect, an endpoint, a job.
 
 use crate::engine::spans::{Span, SpanKind, SpanLink, Subject};
-use crate::store::works::{Work, WorkKind};
+use crate::store::detached_work::{Work, WorkKind};
 use crate::trace::{Trace, span_id};
 
 /// The error type of failed work, for counts of failures.

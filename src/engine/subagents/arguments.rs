@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::definitions::message::ToolResult;
 use crate::definitions::subagent::{CREATE, MESSAGE};
-use crate::definitions::{Agent, Catalog, Receives, ToolEntry, schema};
+use crate::definitions::{Agent, Catalog, ReceivingSide, ToolEntry, schema};
 use crate::engine::subagents::call::{NewChild, SubagentCall};
 use crate::engine::subagents::envelope::Content;
 use crate::json;
@@ -29,8 +29,8 @@ pub(crate) fn arguments_of<'a>(
     entry: &ToolEntry,
 ) -> Option<&'a Value> {
     let side = match entry.resumable.as_ref().map(|resumable| resumable.receives_messages) {
-        Some(Receives::SideB) => agent.side_b.as_ref()?,
-        Some(Receives::SideA) | None => &agent.side_a,
+        Some(ReceivingSide::SideB) => agent.side_b.as_ref()?,
+        Some(ReceivingSide::SideA) | None => &agent.side_a,
     };
     catalog.prompts.get(&side.prompt)?.required_schema.as_ref()
 }

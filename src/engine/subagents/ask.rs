@@ -19,7 +19,7 @@ impl Subagents<'_> {
         if request.life.is_some() || !thread_id::is_of_key(&request.thread_id) {
             return Ok(request);
         }
-        let life = self.read(|state, _| Ok(state.meta.family_life()))?;
+        let life = self.read(|state, _| Ok(state.meta.family_generation()))?;
         Ok(ThreadRequest { life: Some(life), ..request })
     }
 

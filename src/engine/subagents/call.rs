@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 
 use crate::definitions::budget::Share;
 use crate::definitions::message::ToolResult;
-use crate::definitions::{Agent, ParentCommunication as Communication, Receives, ToolEntry};
-use crate::engine::subagents::applied::Applied;
+use crate::definitions::{Agent, ParentCommunication as Communication, ReceivingSide, ToolEntry};
 use crate::engine::subagents::envelope::{ChildSpec, Content};
+use crate::engine::subagents::follow_up::FollowUp;
 use crate::engine::subagents::immediate::ImmediateStart;
 use crate::engine::subagents::values::EncryptedValues;
 use crate::store::children::{Child, ChildInfo, ChildState, Envelopes};
@@ -153,8 +153,8 @@ impl NewChild<'_> {
     /// The side that receives the parent's messages. In a child that receives only one, the side that begins.
     pub(crate) fn hears(&self) -> Side {
         match self.entry.resumable.as_ref().map(|resumable| resumable.receives_messages) {
-            Some(Receives::SideB) => Side::B,
-            Some(Receives::SideA) | None => Side::A,
+            Some(ReceivingSide::SideB) => Side::B,
+            Some(ReceivingSide::SideA) | None => Side::A,
         }
     }
 }
@@ -213,18 +213,18 @@ impl SubagentCall<'_> {
 
 /// The effects of a call that created or messaged a child.
 #[derive(Default)]
-pub(crate) struct Dispatched {
+pub(crate) struct Dispatch {
     /// The immediate result; `None` when the call waits for the child's answer.
     pub(crate) result: Option<ToolResult>,
     /// The wait that the call opened; it parks the run.
     pub(crate) opened: Option<Wait>,
     /// Other changes of the transition.
-    pub(crate) applied: Applied,
+    pub(crate) applied: FollowUp,
 }
 
-impl Dispatched {
+impl Dispatch {
     /// A call with an immediate result.
-    pub(crate) fn now(result: ToolResult) -> Dispatched {
-        Dispatched { result: Some(result), ..Dispatched::default() }
+    pub(crate) fn now(result: ToolResult) -> Dispatch {
+        Dispatch { result: Some(result), ..Dispatch::default() }
     }
 }

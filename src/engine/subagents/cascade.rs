@@ -1,8 +1,8 @@
 //! Stop and terminate cascade to all descendants (spec §30, §35.23).
 
 use crate::engine::features::Descendants;
+use crate::engine::subagents::delegates::outcome::settle;
 use crate::engine::subagents::envelope::{Ending, EnvelopeBody};
-use crate::engine::subagents::workers::outcome::settle;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::store::children as registry;
@@ -77,7 +77,7 @@ impl Descendants<'_> {
             state.open_children(sql)?.iter().filter(|child| which(child)).cloned().collect();
         for mut child in children {
             if child.state.exists() {
-                self.subagents().tell_child(state, sql, &mut child, what.clone())?;
+                self.subagents().send_to_child(state, sql, &mut child, what.clone())?;
             }
             (child.wait, child.due_us, child.checks) = (None, None, 0);
             change(&mut child)?;

@@ -75,7 +75,7 @@ impl Subagents<'_> {
         else {
             return Ok(false);
         };
-        self.tell_child(state, sql, &mut child, EnvelopeBody::Terminate)?;
+        self.send_to_child(state, sql, &mut child, EnvelopeBody::Terminate)?;
         child.state = ChildState::Terminated;
         "terminated".clone_into(&mut child.status);
         let text =

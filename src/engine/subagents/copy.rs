@@ -7,7 +7,7 @@ use futures::future::LocalBoxFuture;
 use serde::Deserialize;
 
 use crate::engine::features::Subagents;
-use crate::engine::files::received::{Foreign, Received};
+use crate::engine::files::staged::{Foreign, StagedFile};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -23,29 +23,29 @@ const TOLD_BYTES: usize = 1 << 20;
 
 /// Files of another thread that are stored here but not attached yet.
 pub(crate) struct Copies {
-    files: Vec<Received>,
+    files: Vec<StagedFile>,
     /// Files that cannot be copied. Another attempt would not help.
-    pub(crate) missing: Vec<Missing>,
+    pub(crate) missing: Vec<MissingFile>,
 }
 
 /// A file that cannot be copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub(crate) struct MissingFile {
     /// The path in the other thread.
     pub(crate) path: String,
     /// The reason, as a sentence.
     pub(crate) why: String,
 }
 
-impl std::fmt::Display for Missing {
+impl std::fmt::Display for MissingFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} (not copied: {})", self.path, self.why)
     }
 }
 
 /// The result of pulling one file.
-enum Pulled {
-    Here(Received),
+enum PullResult {
+    Here(StagedFile),
     Missing(String),
 }
 
@@ -97,12 +97,14 @@ impl Subagents<'_> {
             for (place, path) in paths.iter().enumerate() {
                 if place >= limits::ATTACHMENTS {
                     let why = format!("a message has at most {} files.", limits::ATTACHMENTS);
-                    copies.missing.push(Missing { path: path.clone(), why });
+                    copies.missing.push(MissingFile { path: path.clone(), why });
                     continue;
                 }
                 match self.pull(from, path).await {
-                    Ok(Pulled::Here(file)) => copies.files.push(file),
-                    Ok(Pulled::Missing(why)) => copies.missing.push(Missing { path: path.clone(), why }),
+                    Ok(PullResult::Here(file)) => copies.files.push(file),
+                    Ok(PullResult::Missing(why)) => {
+                        copies.missing.push(MissingFile { path: path.clone(), why })
+                    }
                     Err(mut error) => {
                         drop(copies);
                         self.files().prune_files();
@@ -128,13 +130,13 @@ impl Subagents<'_> {
         }
     }
 
-    async fn pull(&self, from: &str, path: &str) -> Result<Pulled> {
-        let file = match self.look_at(from, path).await? {
+    async fn pull(&self, from: &str, path: &str) -> Result<PullResult> {
+        let file = match self.file_at(from, path).await? {
             Ok(file) => file,
-            Err(why) => return Ok(Pulled::Missing(why)),
+            Err(why) => return Ok(PullResult::Missing(why)),
         };
         let (Some(etag), false) = (&file.etag, file.is_directory) else {
-            return Ok(Pulled::Missing(format!("{path} is a directory.")));
+            return Ok(PullResult::Missing(format!("{path} is a directory.")));
         };
         // Request the version from the look-up. A newer version gives 412.
         let mut request = to_thread(from, StreamRoute::GetFile(path.to_owned()));
@@ -150,13 +152,13 @@ impl Subagents<'_> {
         }
         match self.files().receive(file, answer.body).await {
             // Another attempt would find the same size.
-            Err(error) if error.code == Code::TooLarge => Ok(Pulled::Missing(error.into_message())),
-            received => received.map(Pulled::Here),
+            Err(error) if error.code == Code::TooLarge => Ok(PullResult::Missing(error.into_message())),
+            received => received.map(PullResult::Here),
         }
     }
 
     /// Returns the file at a path of another thread, or the reason why there is none.
-    async fn look_at(&self, from: &str, path: &str) -> Result<Result<Foreign, String>> {
+    async fn file_at(&self, from: &str, path: &str) -> Result<Result<Foreign, String>> {
         let mut request = to_thread(from, StreamRoute::GetFile(path.to_owned()));
         request.query.0.push(("stat".to_owned(), "1".to_owned()));
         let answer = self.ask_streamed(&request).await.map_err(|error| lost(path, &error))?;

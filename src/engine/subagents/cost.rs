@@ -20,7 +20,7 @@ use crate::store::{children as registry, logs};
 /// The usage of requests to models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Spent {
+struct UsageTotals {
     /// USD, for requests to models with a known price.
     cost: f64,
     input_tokens: i64,
@@ -35,8 +35,8 @@ struct Spent {
     estimated: bool,
 }
 
-impl AddAssign for Spent {
-    fn add_assign(&mut self, more: Spent) {
+impl AddAssign for UsageTotals {
+    fn add_assign(&mut self, more: UsageTotals) {
         self.cost = rounded(self.cost + more.cost);
         self.input_tokens += more.input_tokens;
         self.cached_tokens += more.cached_tokens;
@@ -51,8 +51,8 @@ impl AddAssign for Spent {
 /// A child's response.
 #[derive(Deserialize)]
 struct CostAnswer {
-    own: Spent,
-    total: Spent,
+    own: UsageTotals,
+    total: UsageTotals,
     incomplete: Vec<String>,
 }
 
@@ -66,11 +66,11 @@ impl Subagents<'_> {
         made.reverse();
         let requests = made.iter().map(|child| to_thread(&child.reference, ThreadRoute::GetCost)).collect();
         let answers = self.ask_all(requests).await;
-        let (mut descendants, mut incomplete) = (Spent::default(), Vec::new());
+        let (mut descendants, mut incomplete) = (UsageTotals::default(), Vec::new());
         // The sums include all children, even those that do not fit in the list.
         let mut listed = Page::new(limits::PAGE_MAX);
         for (child, answer) in made.iter().zip(answers) {
-            match answer.and_then(told) {
+            match answer.and_then(parse_reply) {
                 Ok(CostAnswer { own, total, incomplete: more }) => {
                     descendants += total;
                     let _full = listed.add(|| {
@@ -118,7 +118,7 @@ fn shown(child: &Child) -> Value {
     shown
 }
 
-fn told(reply: Reply) -> Result<CostAnswer> {
+fn parse_reply(reply: Reply) -> Result<CostAnswer> {
     let body = reply.body.as_ref().map_or("", |body| body.get());
     crate::json::from_str(body).map_err(Error::internal)
 }
@@ -129,9 +129,9 @@ fn rounded(dollars: f64) -> f64 {
 }
 
 /// The sums over the log.
-fn spent(sql: &dyn Sql) -> Result<Spent> {
+fn spent(sql: &dyn Sql) -> Result<UsageTotals> {
     let sums = logs::sums(sql)?;
-    Ok(sums.map_or(Spent::default(), |sums| Spent {
+    Ok(sums.map_or(UsageTotals::default(), |sums| UsageTotals {
         cost: rounded(sums.cost),
         input_tokens: sums.input_tokens,
         cached_tokens: sums.cached_tokens,

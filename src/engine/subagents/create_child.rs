@@ -4,12 +4,12 @@
 use crate::definitions::message::Role;
 use crate::engine::accept::room;
 use crate::engine::features::Subagents;
-use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::{BEGIN, ChildSpec, Content, Envelope};
+use crate::engine::subagents::follow_up::FollowUp;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
-use crate::sdk::scope::Entered;
+use crate::sdk::scope::EntryMode;
 use crate::store::attachment::AttachmentRef;
 use crate::store::children::Envelopes;
 use crate::store::effects::tally::Tally;
@@ -47,7 +47,7 @@ impl Subagents<'_> {
         id: &str,
         envelope: &Envelope,
         birth: &ChildSpec,
-    ) -> Result<Option<Applied>> {
+    ) -> Result<Option<FollowUp>> {
         match self.ensure_loaded() {
             Ok(()) => {
                 return self.read(|state, _| match &state.meta.parent {
@@ -102,7 +102,7 @@ impl Subagents<'_> {
         birth: &ChildSpec,
         files: Vec<AttachmentRef>,
         n: i64,
-        applied: &mut Applied,
+        applied: &mut FollowUp,
     ) -> Result<()> {
         let env = self.descendants().open_sealed(&state.meta.thread_id, birth.env.clone())?;
         self.variables().store_env(state, sql, &env)?;
@@ -137,7 +137,7 @@ impl Subagents<'_> {
         words: &Content,
         files: Vec<AttachmentRef>,
         n: i64,
-        applied: &mut Applied,
+        applied: &mut FollowUp,
     ) -> Result<()> {
         self.take_words(state, sql, words, files, n, applied)?;
         self.start_for_parent(state, sql, applied)
@@ -148,12 +148,12 @@ impl Subagents<'_> {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        applied: &mut Applied,
+        applied: &mut FollowUp,
     ) -> Result<()> {
         if state.active().is_none() && state.waiting() > 0 {
             let trace = asked_in(state);
             self.start_for_queue(state, sql, trace.as_ref(), self.host.now_us())?;
-            applied.entry = Some(Entered::First);
+            applied.entry = Some(EntryMode::First);
         }
         Ok(())
     }
@@ -166,9 +166,9 @@ impl Subagents<'_> {
         words: &Content,
         files: Vec<AttachmentRef>,
         n: i64,
-        applied: &mut Applied,
+        applied: &mut FollowUp,
     ) -> Result<()> {
-        state.must_live()?;
+        state.ensure_not_terminated()?;
         room(state)?;
         let now = self.host.now_us();
         let hears = state.meta.parent.as_ref().map(Parent::hears);

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::definitions::Agent;
 use crate::engine::accept::room;
-use crate::engine::env::missing::Needs;
+use crate::engine::env::missing::RequiredVariables;
 use crate::engine::features::Subagents;
-use crate::engine::subagents::applied::Applied;
 use crate::engine::subagents::envelope::{ChildSpec, Content, EnvelopeBody};
+use crate::engine::subagents::follow_up::FollowUp;
 use crate::engine::subagents::values::OwnValues;
 use crate::env::{Change, Level};
 use crate::error::{Code, Error, Result};
@@ -27,7 +27,7 @@ use crate::store::state::State;
 
 /// The stored specification of a pending child: [`Child::body`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Deferred {
+pub(crate) struct PendingChild {
     /// Its `env` holds only the values given at the creation, without inherited ones.
     pub(crate) birth: ChildSpec,
     /// Names that the child does not inherit.
@@ -41,20 +41,20 @@ pub(crate) struct Deferred {
     pub(crate) by: String,
 }
 
-impl Deferred {
-    fn of(child: &Child) -> Result<Deferred> {
+impl PendingChild {
+    fn of(child: &Child) -> Result<PendingChild> {
         let body = child.body.as_deref().unwrap_or_default();
         crate::json::from_str(body)
             .map_err(|error| Error::internal(format!("the row of a child that waits is damaged: {error}")))
     }
 }
 
-impl Deferred {
+impl PendingChild {
     /// Whether both requests are equal, apart from requester and trace. A request with given values equals no
     /// other, because it is encrypted.
-    fn is_same(&self, other: &Deferred) -> bool {
-        let plain = |of: &Deferred| {
-            let mut of = Deferred { by: String::new(), ..of.clone() };
+    fn is_same(&self, other: &PendingChild) -> bool {
+        let plain = |of: &PendingChild| {
+            let mut of = PendingChild { by: String::new(), ..of.clone() };
             of.birth.words.trace = None;
             of.birth.env.is_empty().then(|| serde_json::to_string(&of).ok()).flatten()
         };
@@ -99,7 +99,7 @@ impl Subagents<'_> {
         if self.read(|_, sql| replayed(sql))? {
             return Ok(Reply::json(200, &answer));
         }
-        self.read(|state, _| state.must_live())?;
+        self.read(|state, _| state.ensure_not_terminated())?;
         let given = OwnValues { values: change.plain(), withheld: Vec::new() };
         let (child, needs) = self.waiting_child(id, &given).await?;
         if !needs.missing.is_empty() {
@@ -114,7 +114,7 @@ impl Subagents<'_> {
             if replayed(sql)? {
                 return Ok(false);
             }
-            state.must_live()?;
+            state.ensure_not_terminated()?;
             self.begin_deferred(state, sql, id, &given)?;
             key.as_ref().map_or(Ok(()), |key| key.insert(sql, state.max_seq, now))?;
             Ok(true)
@@ -126,7 +126,7 @@ impl Subagents<'_> {
     }
 
     /// A pending child, and its needs when it is given these values.
-    async fn waiting_child(&self, id: &str, given: &OwnValues) -> Result<(Child, Needs)> {
+    async fn waiting_child(&self, id: &str, given: &OwnValues) -> Result<(Child, RequiredVariables)> {
         let look = || {
             self.read_mut(|state, sql| {
                 let (child, deferred) = pending(state, sql, id)?;
@@ -154,7 +154,7 @@ impl Subagents<'_> {
     }
 
     /// The values from the creation, merged with the values given now.
-    fn deferred_values(&self, id: &str, deferred: Deferred, given: &OwnValues) -> Result<OwnValues> {
+    fn deferred_values(&self, id: &str, deferred: PendingChild, given: &OwnValues) -> Result<OwnValues> {
         let mut values = self.descendants().open_sealed(id, deferred.birth.env)?.plain();
         values.retain(|value| given.values.iter().all(|new| new.name != value.name));
         values.extend(given.values.iter().cloned());
@@ -188,7 +188,7 @@ impl Subagents<'_> {
             Ok(grant) => grant,
             Err(_) => self.budgets().lend(state, sql, &mut child, None, true)?.unwrap_or_default(),
         };
-        self.tell_child(state, sql, &mut child, EnvelopeBody::Create(Box::new(birth)))?;
+        self.send_to_child(state, sql, &mut child, EnvelopeBody::Create(Box::new(birth)))?;
         Event::subagent("create", &child, state.active(), None).insert(sql, self.host.now_us())?;
         state.update_child(sql, child)
     }
@@ -197,7 +197,7 @@ impl Subagents<'_> {
     pub(crate) fn give_up(&self, reference: &str) -> Result<()> {
         let now = self.host.now_us();
         let applied = self.transition(|state, sql| {
-            let mut applied = Applied::default();
+            let mut applied = FollowUp::default();
             let waits = |child: &Child| {
                 child.state == ChildState::Pending && child.due_us.is_some_and(|at| at <= now)
             };
@@ -241,14 +241,14 @@ impl Subagents<'_> {
         state: &mut State,
         sql: &dyn Sql,
         mut child: Child,
-        deferred: Deferred,
+        deferred: PendingChild,
     ) -> Result<Child> {
         let now = self.host.now_us();
         let mut found = None;
         for waiting in state.open_children(sql)?.iter().filter(|child| child.state == ChildState::Pending) {
-            let known = Deferred::of(waiting)?;
+            let known = PendingChild::of(waiting)?;
             if known.by != deferred.by && known.is_same(&deferred) {
-                found = Some((waiting.clone(), Deferred { by: deferred.by.clone(), ..known }));
+                found = Some((waiting.clone(), PendingChild { by: deferred.by.clone(), ..known }));
                 break;
             }
         }
@@ -268,9 +268,9 @@ impl Subagents<'_> {
 }
 
 /// The pending child with this id.
-fn pending(state: &mut State, sql: &dyn Sql, id: &str) -> Result<(Child, Deferred)> {
+fn pending(state: &mut State, sql: &dyn Sql, id: &str) -> Result<(Child, PendingChild)> {
     let child = state.child(sql, id)?.filter(|child| child.state == ChildState::Pending);
     let child = child.ok_or_else(|| unknown(id))?;
-    let deferred = Deferred::of(&child)?;
+    let deferred = PendingChild::of(&child)?;
     Ok((child, deferred))
 }

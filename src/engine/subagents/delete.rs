@@ -31,7 +31,7 @@ pub(crate) enum ParentNotice {
 /// A child's response.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Gone {
+struct DeleteResponse {
     deleted_thread_ids: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl Descendants<'_> {
             match answer {
                 Ok(reply) => {
                     let body = reply.body.as_ref().map_or("", |body| body.get());
-                    let below: Gone = crate::json::from_str(body).map_err(Error::internal)?;
+                    let below: DeleteResponse = crate::json::from_str(body).map_err(Error::internal)?;
                     deleted.extend(below.deleted_thread_ids);
                     gone.push(reference);
                 }

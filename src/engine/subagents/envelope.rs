@@ -16,8 +16,8 @@ use crate::limits;
 use crate::request::ThreadRoute;
 use crate::request::between::{first_life, is_first_life, to_thread};
 use crate::store::children::Child;
-use crate::store::grants::{Books, Granted, Need};
-use crate::store::outbox::{Post, TO_THREAD};
+use crate::store::grants::{BudgetRequest, GrantReply, UsageReport};
+use crate::store::outbox::{NewEntry, TO_THREAD};
 use crate::store::parent::{is_yes, yes};
 use crate::store::runs::ledger::Amounts;
 use crate::store::state::State;
@@ -60,19 +60,19 @@ pub(crate) enum EnvelopeBody {
     /// A custom status of the child.
     Status(String),
     /// A wait of the child or of a thread below it has opened or closed.
-    Asks(AsksNews),
+    Asks(WaitNews),
     /// A notification from code in the child.
     Notify(String),
     /// The child was terminated.
     Terminated,
     /// The usage of a child's grant, sent when no report contains it.
-    Books(Books),
+    Books(UsageReport),
     /// Usage of a child outside its runs, which is not part of its grant.
     Spent(Amounts),
     /// A child's request for more budget.
-    TopUp { wanted: Need, books: Books },
+    TopUp { wanted: BudgetRequest, books: UsageReport },
     /// The reply to that request.
-    Grant(Granted),
+    Grant(GrantReply),
 }
 
 impl EnvelopeBody {
@@ -143,7 +143,7 @@ pub(crate) struct Content {
 
 /// The news that a wait opened or closed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct AsksNews {
+pub(crate) struct WaitNews {
     /// The number of the child's own open waits. `None` when the wait belongs to a thread below the child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) open: Option<i64>,
@@ -170,7 +170,7 @@ pub(crate) struct Report {
     pub(crate) words: Content,
     /// The usage of the child's grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) books: Option<Books>,
+    pub(crate) books: Option<UsageReport>,
 }
 
 /// The kind of an outcome.
@@ -218,7 +218,7 @@ impl Subagents<'_> {
     }
 
     /// Sends an envelope to a child. The child's row must be written afterwards.
-    pub(crate) fn tell_child(
+    pub(crate) fn send_to_child(
         &self,
         state: &State,
         sql: &dyn Sql,
@@ -230,7 +230,7 @@ impl Subagents<'_> {
     }
 
     /// Sends an envelope to the parent, if there is one.
-    pub(crate) fn tell_parent(&self, state: &mut State, sql: &dyn Sql, what: EnvelopeBody) -> Result<()> {
+    pub(crate) fn send_to_parent(&self, state: &mut State, sql: &dyn Sql, what: EnvelopeBody) -> Result<()> {
         let Some(parent) = state.meta.parent.as_mut() else { return Ok(()) };
         parent.envelopes.sent += 1;
         let (to, n) = (parent.thread.clone(), parent.envelopes.sent);
@@ -247,12 +247,12 @@ impl Subagents<'_> {
         what: EnvelopeBody,
     ) -> Result<()> {
         let envelope =
-            Envelope { from: state.meta.thread_id.clone(), n, what, life: state.meta.family_life() };
+            Envelope { from: state.meta.thread_id.clone(), n, what, life: state.meta.family_generation() };
         let body = serde_json::to_string(&envelope).map_err(Error::internal)?;
         let now = self.host.now_us();
         let due = now + INLINE_US;
         let (subject, target) = (format!("{TO_THREAD}{to}:{n:012}"), format!("{TO_THREAD}{to}"));
-        let post = Post { subject: &subject, target: &target, body: &body, version: n, due_us: due };
+        let post = NewEntry { subject: &subject, target: &target, body: &body, version: n, due_us: due };
         post.follow(sql)?;
         self.ephemeral.posted.set(true);
         self.arm_at(state, sql, due, now)

@@ -16,7 +16,7 @@ use crate::engine::definitions::Definitions;
 use crate::engine::features::Subagents;
 use crate::engine::subagents::envelope::BEGIN;
 use crate::engine::subagents::values::OwnValues;
-use crate::env::{Change, Plain, Set};
+use crate::env::{Change, PlainVariable, VariableSet};
 use crate::error::{Code, Result};
 use crate::host::Sql;
 use crate::json;
@@ -81,7 +81,7 @@ pub(crate) fn hints(immediate: &Immediate) -> impl Iterator<Item = &str> {
 }
 
 /// The places at which a hint has a value, in order.
-pub(crate) fn places(immediate: &Immediate, own: &Set) -> Vec<u32> {
+pub(crate) fn places(immediate: &Immediate, own: &VariableSet) -> Vec<u32> {
     let mut found = SortedSet::new();
     for hint in hints(immediate) {
         for (name, _) in own.iter() {
@@ -240,7 +240,7 @@ impl Subagents<'_> {
             let Some(held) = own.get(&name) else { continue };
             if immediate.scoped_env.iter().any(|scoped| scoped == hint) {
                 let text = held.read()?.to_owned();
-                taken.given.values.push(Plain { name: hint.to_owned(), kind: held.kind, text });
+                taken.given.values.push(PlainVariable { name: hint.to_owned(), kind: held.kind, text });
             }
             taken.names.push(name);
         }
@@ -270,7 +270,7 @@ impl Subagents<'_> {
 mod tests {
     use super::*;
     use crate::definitions::VariableKind;
-    use crate::env::{Change, Plain};
+    use crate::env::{Change, PlainVariable};
 
     #[test]
     fn hints_in_a_row_are_places() {
@@ -286,13 +286,13 @@ mod tests {
             (vec!["KEY__3", "TASK", "NAME__3", "NAME__12"], vec![1, 3, 12]),
             (vec!["A__B", "A__B__2"], vec![1, 2]),
         ] {
-            let plain = |name: &&str| Plain {
+            let plain = |name: &&str| PlainVariable {
                 name: (*name).to_owned(),
                 kind: VariableKind::Text,
                 text: String::new(),
             };
-            let values: Vec<Plain> = names.iter().map(plain).collect();
-            let own = Set::empty("o").changed(&Change::of(&values)).unwrap();
+            let values: Vec<PlainVariable> = names.iter().map(plain).collect();
+            let own = VariableSet::empty("o").changed(&Change::of(&values)).unwrap();
             assert_eq!(places(&immediate, &own), expected, "{names:?}");
         }
     }

@@ -8,22 +8,22 @@ use crate::definitions::message::ToolResult;
 use crate::engine::accept::room;
 use crate::engine::features::Subagents;
 use crate::engine::outbox::forget_envelope;
-use crate::engine::subagents::applied::{Applied, ChildEvent};
-use crate::engine::subagents::copy::{Copies, Missing};
+use crate::engine::subagents::copy::{Copies, MissingFile};
 use crate::engine::subagents::delete::ParentNotice;
 use crate::engine::subagents::envelope::{Content, Ending, Envelope, EnvelopeBody, Report};
+use crate::engine::subagents::follow_up::{ChildEvent, FollowUp};
 use crate::engine::subagents::report::{STATUS_BYTES, metadata};
 use crate::engine::subagents::shown::listed;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
 use crate::request::{Reply, ThreadRequest};
-use crate::sdk::scope::Entered;
+use crate::sdk::scope::EntryMode;
 use crate::store::attachment::AttachmentRef;
 use crate::store::children::{Child, ChildState};
-use crate::store::grants::{Books, held};
+use crate::store::grants::{UsageReport, held};
 use crate::store::log::Event;
-use crate::store::messages::{Inbound, Row, Shared};
+use crate::store::messages::{Inbound, Row, SharedRow};
 use crate::store::outbox;
 use crate::store::outbox::TO_THREAD;
 use crate::store::runs::end::Reason;
@@ -49,7 +49,7 @@ impl Subagents<'_> {
         let now = self.host.now_us();
         let applied = self.transition(|state, sql| {
             let Some(from_parent) = self.is_new(state, sql, &envelope)? else {
-                return Ok(Applied::default());
+                return Ok(FollowUp::default());
             };
             let files = copies.place(self, state, sql, now)?;
             if from_parent && !copies.missing.is_empty() {
@@ -109,28 +109,29 @@ impl Subagents<'_> {
         state: &mut State,
         sql: &dyn Sql,
         envelope: &Envelope,
-        missing: &[Missing],
-    ) -> Result<Applied> {
-        state.must_live()?;
+        missing: &[MissingFile],
+    ) -> Result<FollowUp> {
+        state.ensure_not_terminated()?;
         let Some(parent) = state.meta.parent.as_mut() else { return Err(not_related()) };
         in_order(envelope.n, parent.envelopes.received)?;
         parent.envelopes.received = envelope.n;
         let resumable = parent.resumable;
-        let missing: Vec<String> = missing.iter().map(Missing::to_string).collect();
+        let missing: Vec<String> = missing.iter().map(MissingFile::to_string).collect();
         let text = format!(
             "The message was not taken, because its files are not there:\n- {}",
             missing.join("\n- ")
         );
         let words = Content { text, files: Vec::new(), ..Content::default() };
-        let back = envelope.what.grant().map(|grant| Books { back: held(grant), ..Books::default() });
+        let back =
+            envelope.what.grant().map(|grant| UsageReport { back: held(grant), ..UsageReport::default() });
         let report = Report { run: 0, answers: envelope.n, ending: Ending::Failure, words, books: back };
-        self.tell_parent(state, sql, EnvelopeBody::Report(report))?;
-        let mut applied = Applied::default();
+        self.send_to_parent(state, sql, EnvelopeBody::Report(report))?;
+        let mut applied = FollowUp::default();
         if matches!(envelope.what, EnvelopeBody::Create(_)) {
             self.descendants().end_for_good(state, sql, self.host.now_us())?;
             applied.terminated = true;
             if resumable {
-                self.tell_parent(state, sql, EnvelopeBody::Terminated)?;
+                self.send_to_parent(state, sql, EnvelopeBody::Terminated)?;
             }
         }
         state.meta.update(sql)?;
@@ -138,7 +139,7 @@ impl Subagents<'_> {
     }
 
     /// Performs the effects of a received envelope after its transition.
-    pub(crate) fn after_commit(&self, applied: Applied) -> Result<()> {
+    pub(crate) fn after_commit(&self, applied: FollowUp) -> Result<()> {
         if applied.terminated {
             self.effects().abort_effects();
         }
@@ -174,9 +175,9 @@ impl Subagents<'_> {
         sql: &dyn Sql,
         envelope: &Envelope,
         files: Vec<AttachmentRef>,
-    ) -> Result<Applied> {
+    ) -> Result<FollowUp> {
         let now = self.host.now_us();
-        let mut applied = Applied::default();
+        let mut applied = FollowUp::default();
         let Some(parent) = state.meta.parent.as_mut() else { return Err(not_related()) };
         if envelope.n <= parent.envelopes.received {
             return Ok(applied);
@@ -187,12 +188,14 @@ impl Subagents<'_> {
             self.budgets().take_grant(state, grant);
         }
         match &envelope.what {
-            EnvelopeBody::Grant(granted) => self.budgets().hear_grant(state, sql, granted, &mut applied)?,
+            EnvelopeBody::Grant(granted) => {
+                self.budgets().receive_grant(state, sql, granted, &mut applied)?
+            }
             EnvelopeBody::Create(birth) => self.begin(state, sql, birth, files, envelope.n, &mut applied)?,
             EnvelopeBody::Message(words) => {
                 self.receive_words(state, sql, words, files, envelope.n, &mut applied)?
             }
-            EnvelopeBody::SetEnv(sealed) => self.descendants().hear_env(state, sql, sealed.clone())?,
+            EnvelopeBody::SetEnv(sealed) => self.descendants().receive_env(state, sql, sealed.clone())?,
             EnvelopeBody::Begin if state.meta.terminated_us.is_none() && !state.meta.stopped => {
                 self.start_for_parent(state, sql, &mut applied)?;
             }
@@ -204,13 +207,7 @@ impl Subagents<'_> {
                 self.budgets().return_grant(state, sql, None)?;
             }
             EnvelopeBody::Terminate if state.meta.terminated_us.is_none() => {
-                self.descendants().end_for_good(state, sql, now)?;
-                applied.halted = Some(self.control().halt(state, sql, Reason::Terminated, now)?);
-                self.budgets().return_grant(state, sql, None)?;
-                applied.terminated = true;
-                // Sent even when nothing else is left to report. If the parent was deleted while this thread
-                // was created, its refusal lets this thread delete itself.
-                self.tell_parent(state, sql, EnvelopeBody::Terminated)?;
+                self.terminate_for_parent(state, sql, now, &mut applied)?;
             }
             EnvelopeBody::Begin | EnvelopeBody::Stop | EnvelopeBody::Terminate => {}
             EnvelopeBody::Check(_)
@@ -229,15 +226,31 @@ impl Subagents<'_> {
         Ok(applied)
     }
 
+    fn terminate_for_parent(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        now: i64,
+        applied: &mut FollowUp,
+    ) -> Result<()> {
+        self.descendants().end_for_good(state, sql, now)?;
+        applied.halted = Some(self.control().halt(state, sql, Reason::Terminated, now)?);
+        self.budgets().return_grant(state, sql, None)?;
+        applied.terminated = true;
+        // Sent even when nothing else is left to report. If the parent was deleted while this thread was
+        // created, its refusal lets this thread delete itself.
+        self.send_to_parent(state, sql, EnvelopeBody::Terminated)
+    }
+
     fn receive_from_child(
         &self,
         state: &mut State,
         sql: &dyn Sql,
         envelope: &Envelope,
         files: Vec<AttachmentRef>,
-    ) -> Result<Applied> {
+    ) -> Result<FollowUp> {
         let now = self.host.now_us();
-        let mut applied = Applied::default();
+        let mut applied = FollowUp::default();
         let Some(mut child) = state.child(sql, &envelope.from)? else { return Err(not_related()) };
         if envelope.n <= child.envelopes.received {
             return Ok(applied);
@@ -255,30 +268,21 @@ impl Subagents<'_> {
                 Event::subagent("status", &child, state.active(), Some(text)).insert(sql, now)?;
             }
             EnvelopeBody::Asks(news) => {
-                self.waits().hear_asked(state, sql, &mut child, news, &mut applied)?;
+                self.waits().receive_question(state, sql, &mut child, news, &mut applied)?;
             }
             EnvelopeBody::Notify(text) => {
                 Event::subagent("notify", &child, state.active(), None).insert(sql, now)?;
-                if child.facts.cut {
-                    state.update_child(sql, child)?;
-                    return Ok(applied);
+                if !child.facts.cut {
+                    let words = Content { text: text.clone(), files: Vec::new(), ..Content::default() };
+                    let inbound = Inbound::Triggers;
+                    self.queue_words(state, sql, &child, "notify", &words, files, inbound, &mut applied)?;
                 }
-                let words = Content { text: text.clone(), files: Vec::new(), ..Content::default() };
-                self.queue_words(
-                    state,
-                    sql,
-                    &child,
-                    "notify",
-                    &words,
-                    files,
-                    Inbound::Triggers,
-                    &mut applied,
-                )?;
             }
-            EnvelopeBody::Books(books) => self.budgets().book_child(state, sql, &mut child, books)?,
-            EnvelopeBody::Spent(spent) => self.budgets().hear_spent(state, sql, &mut child, spent)?,
+            EnvelopeBody::Books(books) => self.budgets().charge_child(state, sql, &mut child, books)?,
+            EnvelopeBody::Spent(spent) => self.budgets().receive_spend(state, sql, &mut child, spent)?,
             EnvelopeBody::TopUp { wanted, books } => {
-                self.budgets().hear_need(state, sql, &mut child, (wanted, books), &mut applied)?;
+                let budgets = self.budgets();
+                budgets.receive_budget_request(state, sql, &mut child, (wanted, books), &mut applied)?;
             }
             EnvelopeBody::Terminated => {
                 self.lose_child(state, sql, &mut child, "was terminated", &mut applied)?;
@@ -296,11 +300,11 @@ impl Subagents<'_> {
         child: &mut Child,
         report: &Report,
         files: Vec<AttachmentRef>,
-        applied: &mut Applied,
+        applied: &mut FollowUp,
     ) -> Result<()> {
         let now = self.host.now_us();
         if let Some(books) = &report.books {
-            self.budgets().book_child(state, sql, child, books)?;
+            self.budgets().charge_child(state, sql, child, books)?;
         }
         let Report { ending, words, answers, .. } = report;
         let answer = ToolResult::success(words.text.clone());
@@ -359,7 +363,7 @@ impl Subagents<'_> {
         words: &Content,
         files: Vec<AttachmentRef>,
         inbound: Inbound,
-        applied: &mut Applied,
+        applied: &mut FollowUp,
     ) -> Result<()> {
         if state.meta.terminated_us.is_none() {
             room(state)?;
@@ -369,7 +373,7 @@ impl Subagents<'_> {
         applied.rows.extend(row);
         if waits && state.active().is_none() && !state.meta.stopped {
             self.start_for_queue(state, sql, None, self.host.now_us())?;
-            applied.entry = Some(Entered::First);
+            applied.entry = Some(EntryMode::First);
         }
         Ok(())
     }
@@ -385,7 +389,7 @@ impl Subagents<'_> {
         words: &Content,
         files: Vec<AttachmentRef>,
         inbound: Inbound,
-    ) -> Result<Option<Shared>> {
+    ) -> Result<Option<SharedRow>> {
         if state.meta.terminated_us.is_some() {
             return Ok(None);
         }
@@ -414,7 +418,7 @@ impl Subagents<'_> {
         sql: &dyn Sql,
         child: &mut Child,
         how: &str,
-        applied: &mut Applied,
+        applied: &mut FollowUp,
     ) -> Result<()> {
         if !child.is_open() {
             return Ok(());
@@ -458,10 +462,10 @@ impl Subagents<'_> {
             if n == 1 && taken { crate::json::from_str(body).ok() } else { None };
         let held = !is_parent && envelope.is_some_and(|envelope| envelope.holds());
         if held {
-            self.hooks().tell_hooks_of(to).await?;
+            self.hooks().run_created_hooks(to).await?;
         }
         let applied = self.transition(|state, sql| {
-            let mut applied = Applied::default();
+            let mut applied = FollowUp::default();
             forget_envelope(sql, to, n)?;
             if is_parent {
                 return Ok(applied);
@@ -471,7 +475,7 @@ impl Subagents<'_> {
                 if child.state == ChildState::Creating {
                     child.state = ChildState::Live;
                     if held {
-                        self.tell_child(state, sql, &mut child, EnvelopeBody::Begin)?;
+                        self.send_to_child(state, sql, &mut child, EnvelopeBody::Begin)?;
                     }
                     state.update_child(sql, child)?;
                 }
@@ -497,7 +501,7 @@ impl Subagents<'_> {
         body: &str,
         code: &str,
         why: &str,
-        applied: &mut Applied,
+        applied: &mut FollowUp,
     ) -> Result<()> {
         let envelope: Envelope = crate::json::from_str(body).map_err(Error::internal)?;
         let gone = match (&envelope.what, code) {
@@ -506,7 +510,12 @@ impl Subagents<'_> {
             _ => return Ok(()),
         };
         if let Some(grant) = envelope.what.grant() {
-            self.budgets().book_child(state, sql, child, &Books { back: held(grant), ..Books::default() })?;
+            self.budgets().charge_child(
+                state,
+                sql,
+                child,
+                &UsageReport { back: held(grant), ..UsageReport::default() },
+            )?;
         }
         let waited = child.wait.is_some();
         if gone {

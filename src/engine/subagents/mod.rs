@@ -5,16 +5,15 @@
 //!   `resolve` maps a call to its action.
 //! * Creation: `spawn` creates or messages a child, `checks` refuses it, `create_child` is the child's side,
 //!   `immediate` begins children with their prompt, `deferred` holds children that lack variables.
-//! * Envelopes: `envelope` defines them, `inbox` receives them, `applied` collects their effects, `copy`
+//! * Envelopes: `envelope` defines them, `inbox` receives them, `follow_up` collects their effects, `copy`
 //!   transfers files, `values` transfers variables.
 //! * Results: `wait` parks a receipt until a child answers, `report` sends the outcome of a child's run.
 //! * Trees: `cascade` stops and terminates, `cost` sums up, `delete` deletes.
-//! * `workers`: children that a model leads. `shown`: subagents in messages. `ask`: requests to other
+//! * `delegates`: children that a model leads. `shown`: subagents in messages. `ask`: requests to other
 //!   threads.
 
 #![expect(clippy::result_large_err, reason = "an error result is made once in a call, and read by a model")]
 
-pub(crate) mod applied;
 pub(crate) mod arguments;
 pub(crate) mod ask;
 pub(crate) mod call;
@@ -24,8 +23,10 @@ pub(crate) mod copy;
 pub(crate) mod cost;
 pub(crate) mod create_child;
 pub(crate) mod deferred;
+pub(crate) mod delegates;
 pub(crate) mod delete;
 pub(crate) mod envelope;
+pub(crate) mod follow_up;
 pub(crate) mod immediate;
 pub(crate) mod inbox;
 pub(crate) mod report;
@@ -35,6 +36,5 @@ pub(crate) mod spawn;
 pub(crate) mod toolset;
 pub(crate) mod values;
 pub(crate) mod wait;
-pub(crate) mod workers;
 
-pub use crate::sdk::family::{RemoteThread, Subagent};
+pub use crate::sdk::relations::{RemoteThread, Subagent};

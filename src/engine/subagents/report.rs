@@ -9,7 +9,7 @@ use crate::error::{Error, Result, unstopped};
 use crate::host::Sql;
 use crate::json;
 use crate::store::log::Event;
-use crate::store::messages::{Row, Shared};
+use crate::store::messages::{Row, SharedRow};
 use crate::store::runs::Run;
 use crate::store::runs::end::{Outcome, Reason};
 use crate::store::state::State;
@@ -21,7 +21,7 @@ impl Subagents<'_> {
         state: &mut State,
         sql: &dyn Sql,
         run: &Run,
-        answer: Option<&Shared>,
+        answer: Option<&SharedRow>,
         now: i64,
     ) -> Result<()> {
         let Some(parent) = state.meta.parent.clone() else { return Ok(()) };
@@ -29,13 +29,13 @@ impl Subagents<'_> {
         if matches!(end.reason, Reason::StoppedByParent | Reason::Terminated) {
             return self.budgets().return_grant(state, sql, Some(run));
         }
-        let (ending, mut words) = self.came_to(state, run, answer);
+        let (ending, mut words) = self.run_outcome(state, run, answer);
         words.text = bounded(&self.variables().redact_within(state, sql, words.text)?);
         let answers = parent.asked.filter(|(_, seq)| *seq < run.block).map_or(0, |(n, _)| n);
         let books = self.budgets().settle_grant(state, Some(run));
         let report = Report { run: run.id, answers, ending, words, books };
         Event::told_parent(&parent.thread, ending.as_str(), run).insert(sql, now)?;
-        self.tell_parent(state, sql, EnvelopeBody::Report(report))?;
+        self.send_to_parent(state, sql, EnvelopeBody::Report(report))?;
         let metadata = json!({
             "status_kind": "subagent_event", "subagent_event": "parent_handoff", "handoff_kind": ending.as_str(),
             "parent_thread_id": parent.thread,
@@ -54,7 +54,7 @@ impl Subagents<'_> {
     }
 
     /// The outcome of a run. Its text is neither bounded nor redacted yet.
-    fn came_to(&self, state: &State, run: &Run, answer: Option<&Shared>) -> (Ending, Content) {
+    fn run_outcome(&self, state: &State, run: &Run, answer: Option<&SharedRow>) -> (Ending, Content) {
         let words = |text: &str| Content { text: text.to_owned(), files: Vec::new(), ..Content::default() };
         let Some(end) = &run.end else { return (Ending::Failure, words("")) };
         let name = &state.meta.agent;
@@ -128,8 +128,8 @@ impl Subagents<'_> {
         }
         let text = bounded(&self.variables().redact(text.to_owned()));
         self.transition(|state, sql| {
-            state.must_live()?;
-            self.tell_parent(state, sql, what(text))
+            state.ensure_not_terminated()?;
+            self.send_to_parent(state, sql, what(text))
         })?;
         self.send_envelopes();
         Ok(())

@@ -12,7 +12,7 @@ use crate::engine::features::Subagents;
 use crate::engine::subagents::arguments;
 use crate::engine::subagents::arguments::agent;
 use crate::engine::subagents::call::SubagentCall;
-use crate::engine::subagents::workers;
+use crate::engine::subagents::delegates;
 use crate::error::Result;
 
 impl Subagents<'_> {
@@ -89,7 +89,7 @@ impl Subagents<'_> {
             return Ok(Err(ToolResult::error(Delegates::not_permitted(name))));
         }
         let workers = definitions.prompt.workers().filter(|_| offered.contains(&SPAWN));
-        Ok(workers::arguments::of_call(&self.catalog, workers, call))
+        Ok(delegates::arguments::of_call(&self.catalog, workers, call))
     }
 
     /// The error text for a name that is not callable here.

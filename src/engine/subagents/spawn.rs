@@ -6,24 +6,24 @@ use crate::definitions::message::{ToolCall, ToolResult, ToolStatus};
 use crate::engine::call::{Call, CallOutcome};
 use crate::engine::features::Subagents;
 use crate::engine::outbox::Targets;
-use crate::engine::subagents::applied::Applied;
-use crate::engine::subagents::call::{Dispatched, NewChild, SubagentCall};
+use crate::engine::subagents::call::{Dispatch, NewChild, SubagentCall};
 use crate::engine::subagents::checks::{may_wait, refused};
-use crate::engine::subagents::deferred::Deferred;
+use crate::engine::subagents::deferred::PendingChild;
+use crate::engine::subagents::delegates::manage;
 use crate::engine::subagents::envelope::{ChildSpec, Content, EnvelopeBody};
+use crate::engine::subagents::follow_up::FollowUp;
 use crate::engine::subagents::shown::listed;
 use crate::engine::subagents::values::env_required;
-use crate::engine::subagents::workers::lead;
-use crate::engine::told::Told;
+use crate::engine::tool_events::ToolCallEvent;
 use crate::engine::tool_run::ToolRun;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::request::thread_id;
-use crate::sdk::scope::{Entered, Scope};
+use crate::sdk::scope::{EntryMode, Scope};
 use crate::store::children::{Child, ChildState, Wait};
 use crate::store::log::Event;
-use crate::store::messages::{Inbound, Shared};
+use crate::store::messages::{Inbound, SharedRow};
 use crate::store::receipts;
 use crate::store::receipts::{Kind, NewReceipt, ReceiptData, ReceiptState};
 use crate::store::runs::Parking;
@@ -38,9 +38,9 @@ fn about(child: &Child, text: String) -> ToolResult {
 /// The receipt of a call that a child answers: it waits, or has an immediate result.
 fn receipt_of<'a>(
     scope: &Scope,
-    reply: &Shared,
+    reply: &SharedRow,
     call: &'a Call,
-    told: &'a Dispatched,
+    told: &'a Dispatch,
     now: i64,
 ) -> NewReceipt<'a> {
     let ToolCall { id, name, .. } = &call.call;
@@ -55,7 +55,7 @@ fn receipt_of<'a>(
 
 /// The result for a child that was not created because its values are unavailable. Other errors are not
 /// errors of the call.
-fn not_created(name: &str, error: Error) -> Result<Result<Dispatched, ToolResult>> {
+fn not_created(name: &str, error: Error) -> Result<Result<Dispatch, ToolResult>> {
     match error.code {
         Code::EncryptionUnavailable | Code::TooLarge => {
             Ok(Err(refused(format!("\"{name}\" was not created: {}", error.message))))
@@ -65,14 +65,14 @@ fn not_created(name: &str, error: Error) -> Result<Result<Dispatched, ToolResult
 }
 
 /// The result of a call that created a child. A call that waits for the child receives its result later.
-fn begun_told(child: &Child, receipt: Option<i64>) -> Dispatched {
+fn begun_told(child: &Child, receipt: Option<i64>) -> Dispatch {
     let result = receipt.is_none().then(|| match child.is_worker() {
-        true => lead::started(child),
+        true => manage::started(child),
         false => about(child, started(child)),
     });
-    let mut applied = Applied::default();
+    let mut applied = FollowUp::default();
     applied.tells("started", child);
-    Dispatched { result, applied, ..Dispatched::default() }
+    Dispatch { result, applied, ..Dispatch::default() }
 }
 
 impl Subagents<'_> {
@@ -90,7 +90,7 @@ impl Subagents<'_> {
             Err(result) => return Ok(Err(result)),
         };
         let what = EnvelopeBody::Message(Content { grant, ..words.clone() });
-        self.tell_child(state, sql, child, what)?;
+        self.send_to_child(state, sql, child, what)?;
         child.asked = child.envelopes.sent;
         "running".clone_into(&mut child.status);
         Ok(Ok(()))
@@ -104,7 +104,7 @@ impl Subagents<'_> {
         wanted: Result<SubagentCall<'_>, ToolResult>,
     ) -> Result<CallOutcome> {
         let ToolRun { scope, definitions, reply, call, .. } = run;
-        if scope.entered == Entered::Again
+        if scope.entered == EntryMode::Again
             && let Some(stored) = self.read(|_, sql| receipts::find(sql, call.seq))?
             && stored.kind == Kind::Subagent
         {
@@ -151,20 +151,20 @@ impl Subagents<'_> {
             Ok(told) => told,
             Err(result) => return Ok(CallOutcome::refused_with(result)),
         };
-        self.activity().tell_calls(scope, reply, call)?;
+        self.activity().send_calls(scope, reply, call)?;
         self.child_told(call, told).await
     }
 
     /// The work after the commit of a call for a child.
-    async fn child_told(&self, call: &Call, told: Dispatched) -> Result<CallOutcome> {
-        self.activity().announce_tool_start(&Told::of(call));
+    async fn child_told(&self, call: &Call, told: Dispatch) -> Result<CallOutcome> {
+        self.activity().announce_tool_start(&ToolCallEvent::of(call));
         self.after_commit(told.applied)?;
         if let Some(opened) = told.opened {
             return self.waits().parked(&[opened]).await;
         }
         match told.result {
             Some(result) => {
-                self.activity().announce_tool_end(&Told::of(call), result.status);
+                self.activity().announce_tool_end(&ToolCallEvent::of(call), result.status);
                 Ok(CallOutcome::ran(result))
             }
             None => self.park(call).await.map(CallOutcome::ran),
@@ -184,11 +184,11 @@ impl Subagents<'_> {
             let trace = self.traces().trace_of_call(state, scope, None);
             let wanted = wanted.in_trace(trace);
             match self.tell(state, sql, &wanted, side, None, &scope.key, None, scope.parking)? {
-                Err(result) => Ok(Dispatched::now(result)),
+                Err(result) => Ok(Dispatch::now(result)),
                 Ok(told) => {
                     let result = told.result.unwrap_or_else(|| refused("This call has no answer."));
                     insert(state, sql, &result)?;
-                    Ok(Dispatched { result: Some(result), ..told })
+                    Ok(Dispatch { result: Some(result), ..told })
                 }
             }
         })?;
@@ -209,8 +209,8 @@ impl Subagents<'_> {
         by: &str,
         receipt: Option<i64>,
         parking: Parking,
-    ) -> Result<Result<Dispatched, ToolResult>> {
-        state.must_live()?;
+    ) -> Result<Result<Dispatch, ToolResult>> {
+        state.ensure_not_terminated()?;
         match wanted {
             SubagentCall::Create(new) => {
                 let waits = new.blocking();
@@ -224,7 +224,7 @@ impl Subagents<'_> {
                 if let Err(result) = self.delegates().place_worker(state, sql, &mut new)? {
                     // An existing worker is not an error.
                     return Ok(if result.status == ToolStatus::Success {
-                        Ok(Dispatched::now(result))
+                        Ok(Dispatch::now(result))
                     } else {
                         Err(result)
                     });
@@ -251,7 +251,7 @@ impl Subagents<'_> {
         words: &Content,
         receipt: Option<i64>,
         parking: Parking,
-    ) -> Result<Result<Dispatched, ToolResult>> {
+    ) -> Result<Result<Dispatch, ToolResult>> {
         let now = self.host.now_us();
         let inactive = || {
             refused(format!(
@@ -281,7 +281,7 @@ impl Subagents<'_> {
         state.update_child(sql, child.clone())?;
         Event::subagent("message", &child, state.active(), None).insert(sql, now)?;
         let result = (!waits).then(|| about(&child, written(&child)));
-        Ok(Ok(Dispatched { result, ..Dispatched::default() }))
+        Ok(Ok(Dispatch { result, ..Dispatch::default() }))
     }
 
     /// Writes the row of a child and the envelope that creates it. If values of variables are missing, stores
@@ -296,7 +296,7 @@ impl Subagents<'_> {
         group: Option<String>,
         by: &str,
         receipt: Option<i64>,
-    ) -> Result<Result<Dispatched, ToolResult>> {
+    ) -> Result<Result<Dispatch, ToolResult>> {
         let now = self.host.now_us();
         let begun = new.begun.as_ref();
         let taken = match self.taken_by(state, sql, new.entry, begun) {
@@ -323,22 +323,22 @@ impl Subagents<'_> {
         birth.env = env;
         if needs.missing.is_empty() {
             let lent = self.budgets().lend(state, sql, &mut child, new.share(), birth.idle)?;
-            let Ok(grant) = lent else { return Ok(lent.map(|_| Dispatched::default())) };
+            let Ok(grant) = lent else { return Ok(lent.map(|_| Dispatch::default())) };
             birth.words.grant = grant;
         }
         self.take_away(state, sql, begun, &taken)?;
         if !needs.missing.is_empty() {
             let withheld = taken.given.withheld;
-            let deferred = Deferred { birth, withheld, most: new.most(), by: by.to_owned() };
+            let deferred = PendingChild { birth, withheld, most: new.most(), by: by.to_owned() };
             let child = self.defer_child(state, sql, child, deferred)?;
             Event::subagent("variables", &child, state.active(), None).insert(sql, now)?;
             let mut result = env_required(&child.agent, &needs, &state.meta.thread_id, &child.reference);
             if let (Some(alias), Some(data)) = (&child.facts.alias, &mut result.error_data) {
                 data.insert("agentId".into(), alias.as_str().into());
             }
-            return Ok(Ok(Dispatched::now(result)));
+            return Ok(Ok(Dispatch::now(result)));
         }
-        self.tell_child(state, sql, &mut child, EnvelopeBody::Create(Box::new(birth)))?;
+        self.send_to_child(state, sql, &mut child, EnvelopeBody::Create(Box::new(birth)))?;
         if let Some(receipt) = receipt {
             self.begin_wait(state, sql, &mut child, receipt, now)?;
         }

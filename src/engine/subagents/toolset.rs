@@ -12,8 +12,8 @@ use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::offers::Family;
 use crate::engine::features::Subagents;
 use crate::engine::subagents::arguments::{agent, arguments_of};
+use crate::engine::subagents::delegates::offers::offers as worker_offers;
 use crate::engine::subagents::shown::listed;
-use crate::engine::subagents::workers::offers::offers as worker_offers;
 use crate::error::Result;
 use crate::json;
 use crate::models::ToolDefinition;
@@ -101,7 +101,7 @@ fn declare(catalog: &Catalog, entries: &[ToolEntry], offers: &mut [ToolDefinitio
     let Some(own) = offers.iter_mut().find(runs_code).map(|offer| offer.name.clone()) else { return };
     let others = offers.iter().filter(|offer| offer.name != own);
     let declared = crate::work::native::tools::execute::declarations::declarations(others.map(|offer| {
-        crate::work::native::tools::execute::declarations::Declared {
+        crate::work::native::tools::execute::declarations::ToolDeclaration {
             name: &offer.name,
             description: &offer.description,
             // The schema as written. The offer's strict schema makes every property required.

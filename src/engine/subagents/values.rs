@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::definitions::message::ToolResult;
 use crate::definitions::{Agent, graph};
-use crate::engine::env::missing::Needs;
+use crate::engine::env::missing::RequiredVariables;
 use crate::engine::features::Descendants;
 use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::env;
-use crate::env::{Change, Plain, Set, Stored};
+use crate::env::{Change, EncryptedRow, PlainVariable, VariableSet};
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -23,7 +23,7 @@ use crate::store::state::State;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EncryptedValues {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    values: Vec<Stored>,
+    values: Vec<EncryptedRow>,
     /// Names to delete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deleted: Vec<String>,
@@ -40,7 +40,7 @@ impl EncryptedValues {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnValues {
     /// The child's own values.
-    pub(crate) values: Vec<Plain>,
+    pub(crate) values: Vec<PlainVariable>,
     /// Names that the child does not inherit, at any place of their row ([`base`]).
     pub(crate) withheld: Vec<String>,
 }
@@ -82,7 +82,7 @@ impl Descendants<'_> {
         sql: &dyn Sql,
         agent: &Agent,
         given: &OwnValues,
-    ) -> Result<Vec<Plain>> {
+    ) -> Result<Vec<PlainVariable>> {
         let mut values = Vec::new();
         if state.meta.env > 0 {
             let scoped = scoped(&self.catalog, agent);
@@ -90,7 +90,7 @@ impl Descendants<'_> {
                 let own = given.values.iter().any(|value| value.name == name);
                 if !own && !names(&scoped, name) && !names(&given.withheld, name) {
                     let text = held.read()?.to_owned();
-                    values.push(Plain { name: name.to_owned(), kind: held.kind, text });
+                    values.push(PlainVariable { name: name.to_owned(), kind: held.kind, text });
                 }
             }
         }
@@ -100,7 +100,7 @@ impl Descendants<'_> {
 
     /// The variables that a child of this agent requires, and those without a value (spec §25). Considers
     /// these values, the account, the instance, the Worker's variables and the definitions.
-    pub(crate) fn child_needs(&self, agent: &Agent, values: &[Plain]) -> Needs {
+    pub(crate) fn child_needs(&self, agent: &Agent, values: &[PlainVariable]) -> RequiredVariables {
         self.variables().needs(agent, &|name| values.iter().any(|value| value.name == name))
     }
 
@@ -122,7 +122,7 @@ impl Descendants<'_> {
         agent: &Agent,
         child: &str,
         given: &OwnValues,
-    ) -> Result<(EncryptedValues, Needs)> {
+    ) -> Result<(EncryptedValues, RequiredVariables)> {
         let values = self.child_values(state, sql, agent, given)?;
         let needs = self.child_needs(agent, &values);
         let begins = if needs.missing.is_empty() { &values } else { &given.values };
@@ -133,11 +133,11 @@ impl Descendants<'_> {
     ///
     /// # Errors
     /// `encryption_unavailable` without keys; `too_large` for more than a thread may have.
-    pub(crate) fn seal_for(&self, child: &str, values: &[Plain]) -> Result<EncryptedValues> {
+    pub(crate) fn seal_for(&self, child: &str, values: &[PlainVariable]) -> Result<EncryptedValues> {
         if values.is_empty() {
             return Ok(EncryptedValues::default());
         }
-        Set::empty("").changed(&Change::of(values))?;
+        VariableSet::empty("").changed(&Change::of(values))?;
         let sealed = env::seal(&object(child), values, &self.variables().keys()?, &|| self.host.random())?;
         Ok(EncryptedValues { values: sealed, deleted: Vec::new() })
     }
@@ -158,13 +158,13 @@ impl Descendants<'_> {
             for name in change.touched().filter(reaches) {
                 if let Some(held) = self.variables().own_set(state, sql)?.get(name) {
                     let text = held.read()?.to_owned();
-                    values.push(Plain { name: name.to_owned(), kind: held.kind, text });
+                    values.push(PlainVariable { name: name.to_owned(), kind: held.kind, text });
                 }
             }
             let deleted = change.deleted().filter(reaches).map(str::to_owned).collect();
             let sealed = EncryptedValues { deleted, ..self.seal_for(&child.reference, &values)? };
             if !sealed.is_empty() {
-                self.subagents().tell_child(state, sql, &mut child, EnvelopeBody::SetEnv(sealed))?;
+                self.subagents().send_to_child(state, sql, &mut child, EnvelopeBody::SetEnv(sealed))?;
                 state.update_child(sql, child)?;
             }
         }
@@ -173,7 +173,12 @@ impl Descendants<'_> {
 
     /// Applies the parent's change of values in a child, inside the transition that receives it. A failure is
     /// logged for the operator, because the parent cannot correct it.
-    pub(crate) fn hear_env(&self, state: &mut State, sql: &dyn Sql, sealed: EncryptedValues) -> Result<()> {
+    pub(crate) fn receive_env(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        sealed: EncryptedValues,
+    ) -> Result<()> {
         if state.meta.terminated_us.is_some() {
             return Ok(());
         }
@@ -215,7 +220,12 @@ impl Descendants<'_> {
 
 /// The error result for a child that lacks values. `request` is the id under which they can be posted (spec
 /// §25).
-pub(crate) fn env_required(agent: &str, needs: &Needs, thread: &str, request: &str) -> ToolResult {
+pub(crate) fn env_required(
+    agent: &str,
+    needs: &RequiredVariables,
+    thread: &str,
+    request: &str,
+) -> ToolResult {
     let endpoint = format!("/api/threads/{thread}/variables/{request}");
     let text = format!(
         "\"{agent}\" cannot begin: it needs values for {}. A person can give them with POST {endpoint}, which starts it; its result then comes as a message. Do not ask for them in this conversation.",

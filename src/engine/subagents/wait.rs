@@ -7,14 +7,14 @@ use crate::definitions::message::ToolResult;
 use crate::engine::call::Call;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::features::Subagents;
-use crate::engine::subagents::applied::Applied;
+use crate::engine::subagents::delegates::outcome;
 use crate::engine::subagents::envelope::{Ending, Envelope, EnvelopeBody};
-use crate::engine::subagents::workers::outcome;
+use crate::engine::subagents::follow_up::FollowUp;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
 use crate::limits;
 use crate::request::directory_call as call;
-use crate::sdk::scope::Entered;
+use crate::sdk::scope::EntryMode;
 use crate::store::children::{Child, ChildState};
 use crate::store::log::Event;
 use crate::store::outbox::TO_THREAD;
@@ -36,7 +36,7 @@ impl Subagents<'_> {
             run.phase = run.phase.parked();
             run.update(sql)?;
             let run = run.clone();
-            self.telemetry().owe_spans(state, sql, &run, self.host.now_us())?;
+            self.telemetry().schedule_spans(state, sql, &run, self.host.now_us())?;
             Ok(Ok(run))
         })?;
         let run = match parked {
@@ -44,9 +44,9 @@ impl Subagents<'_> {
             Ok(run) => run,
         };
         if self.activity().wants_progress() {
-            self.activity().tell_waiting(format!("Waiting for subagent: {}", call.call.name))?;
+            self.activity().send_waiting(format!("Waiting for subagent: {}", call.call.name))?;
         }
-        self.tell_parked()?;
+        self.send_parked()?;
         self.settle(|_| Some(Verdict::Parked(Some(run.clone()))));
         self.abort_flow();
         std::future::pending().await
@@ -59,7 +59,7 @@ impl Subagents<'_> {
         sql: &dyn Sql,
         child: &mut Child,
         result: &ToolResult,
-        applied: &mut Applied,
+        applied: &mut FollowUp,
     ) -> Result<()> {
         let Some(wait) = child.wait.take() else { return Ok(()) };
         child.due_us = None;
@@ -74,7 +74,7 @@ impl Subagents<'_> {
         let now = self.host.now_us();
         run.resume(now);
         run.update(sql)?;
-        applied.entry = Some(Entered::Again);
+        applied.entry = Some(EntryMode::Again);
         self.arm(Some(now))
     }
 
@@ -119,7 +119,7 @@ impl Subagents<'_> {
     fn record_poll(&self, seen: &Child, lost: Option<String>, expired: bool) -> Result<()> {
         let now = self.host.now_us();
         let applied = self.transition(|state, sql| {
-            let mut applied = Applied::default();
+            let mut applied = FollowUp::default();
             let Some(mut child) = state.child(sql, &seen.reference)?.filter(|child| child.wait == seen.wait)
             else {
                 return Ok(applied);
@@ -128,10 +128,10 @@ impl Subagents<'_> {
                 Some(text) if child.wait.is_some() => {
                     "idle".clone_into(&mut child.status);
                     if expired && child.facts.resumable {
-                        self.tell_child(state, sql, &mut child, EnvelopeBody::Stop)?;
+                        self.send_to_child(state, sql, &mut child, EnvelopeBody::Stop)?;
                     } else if expired {
                         // It is not resumable, so no call could message it again.
-                        self.tell_child(state, sql, &mut child, EnvelopeBody::Terminate)?;
+                        self.send_to_child(state, sql, &mut child, EnvelopeBody::Terminate)?;
                         child.state = ChildState::Terminated;
                         "terminated".clone_into(&mut child.status);
                     }
@@ -163,7 +163,7 @@ impl Subagents<'_> {
     /// Polls a child. Returns the reason if the answer to envelope `asked` will not come.
     async fn ask_child(&self, reference: &str, asked: i64) -> Result<Option<String>> {
         let (from, life) =
-            self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.family_life())))?;
+            self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.family_generation())))?;
         let envelope = Envelope { from, n: 0, what: EnvelopeBody::Check(asked), life };
         let body = serde_json::to_string(&envelope).map_err(Error::internal)?;
         let text = format!("{}\n{body}", self.envelope_head(reference)?);

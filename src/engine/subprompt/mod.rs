@@ -15,7 +15,7 @@ use crate::definitions::{Prompt, ToolEntry};
 use crate::engine::call::Call;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Subprompts;
-use crate::engine::model_call::{Answer, Called, broke_off};
+use crate::engine::model_call::{AttemptReply, ModelOutcome, broke_off};
 use crate::engine::step::reply_row;
 use crate::engine::stop::Cap;
 use crate::engine::tool_result::result_row;
@@ -23,9 +23,9 @@ use crate::engine::tool_run::ToolRun;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::sdk::scope::{Entered, Scope};
-use crate::store::log::{AttemptState, Lost, Unfinished};
-use crate::store::messages::{Row, Shared};
+use crate::sdk::scope::{EntryMode, Scope};
+use crate::store::log::{AttemptState, LostAttempt, UnfinishedReason};
+use crate::store::messages::{Row, SharedRow};
 use crate::store::runs::Step;
 use crate::store::state::State;
 use crate::store::{logs, messages as rows, receipts};
@@ -33,17 +33,17 @@ use crate::store::{logs, messages as rows, receipts};
 /// The progress of the step of a call that is entered again.
 fn known(sql: &dyn Sql, scope: &Scope) -> Result<Option<AttemptState>> {
     match (scope.entered, scope.receipt) {
-        (Entered::Again, Some(receipt)) => receipts::inner(sql, receipt),
+        (EntryMode::Again, Some(receipt)) => receipts::inner(sql, receipt),
         _ => Ok(None),
     }
 }
 
 /// The step of a called prompt.
-enum Opened {
+enum SubpromptStep {
     /// A request to its model is due.
     Ask(Step),
     /// The model's reply was stored before the crash.
-    Replied(Shared),
+    Replied(SharedRow),
     /// Every attempt had failed.
     Failed(String),
     /// The run may take no more steps.
@@ -72,18 +72,22 @@ impl Subprompts<'_> {
         let mut scope = scope.clone();
         scope.path.push(name.clone());
         let reply = match self.open_inner(&scope, &definitions)? {
-            Opened::Capped => return Ok(ToolResult::error(format!("Not run: {}", Cap::Total.message()))),
-            Opened::Failed(text) => return Ok(ToolResult::error(text)),
-            Opened::Replied(reply) => reply,
-            Opened::Ask(step) => loop {
+            SubpromptStep::Capped => {
+                return Ok(ToolResult::error(format!("Not run: {}", Cap::Total.message())));
+            }
+            SubpromptStep::Failed(text) => return Ok(ToolResult::error(text)),
+            SubpromptStep::Replied(reply) => reply,
+            SubpromptStep::Ask(step) => loop {
                 let request = self.inner_request(&definitions, step, entry, args)?;
                 match self.call_model(&definitions, step, request).await? {
-                    Called::Answer(answer) => break self.store_inner(&scope, &definitions, step, answer)?,
+                    ModelOutcome::Answer(answer) => {
+                        break self.store_inner(&scope, &definitions, step, answer)?;
+                    }
                     // The next request leaves the thread's history out. If that is still too long, the call
                     // fails.
-                    Called::TooLong | Called::Elsewhere => {}
-                    Called::Failed(text) => return Ok(ToolResult::error(text)),
-                    Called::Exceeded(exceeded) => return Ok(exceeded.result()),
+                    ModelOutcome::TooLong | ModelOutcome::Elsewhere => {}
+                    ModelOutcome::Failed(text) => return Ok(ToolResult::error(text)),
+                    ModelOutcome::Exceeded(exceeded) => return Ok(exceeded.result()),
                 }
             },
         };
@@ -91,8 +95,8 @@ impl Subprompts<'_> {
         for index in 0..reply.calls.len() {
             let Some(call) = Call::of(&reply, index) else { continue };
             let stored = match scope.entered {
-                Entered::First => None,
-                Entered::Again => self.read(|_, sql| rows::find(sql, call.seq))?.map(Shared::new),
+                EntryMode::First => None,
+                EntryMode::Again => self.read(|_, sql| rows::find(sql, call.seq))?.map(SharedRow::new),
             };
             results.push(match stored {
                 Some(row) => row,
@@ -112,24 +116,24 @@ impl Subprompts<'_> {
 
     /// Reserves a block for the step and counts it and its first attempt, all before the work. An open step
     /// is entered again: its last attempt was lost in a crash.
-    fn open_inner(&self, scope: &Scope, definitions: &Definitions<'_>) -> Result<Opened> {
+    fn open_inner(&self, scope: &Scope, definitions: &Definitions<'_>) -> Result<SubpromptStep> {
         let Scope { receipt: call, depth, parking, .. } = *scope;
         let apart = scope.is_detached();
         let now = self.host.now_us();
         let (opened, stream) = self.transition(|state, sql| {
             if let Some(mut tries) = known(sql, scope)? {
                 if let Some(reply) = rows::find(sql, tries.block)? {
-                    return Ok((Opened::Replied(Shared::new(reply)), None));
+                    return Ok((SubpromptStep::Replied(SharedRow::new(reply)), None));
                 }
                 if let Some(text) = tries.failed {
-                    return Ok((Opened::Failed(text), None));
+                    return Ok((SubpromptStep::Failed(text), None));
                 }
                 let step = Step { block: tries.block, call, depth, parking, apart };
                 let place = usize::try_from(tries.model).unwrap_or(usize::MAX);
                 let model = definitions.chain.get(place).filter(|model| !model.capabilities.restartable);
                 if tries.logged < tries.stream {
-                    let lost =
-                        Lost { step, tries: &tries, prompt: definitions.prompt, why: Unfinished::Lost };
+                    let (prompt, why) = (definitions.prompt, UnfinishedReason::Lost);
+                    let lost = LostAttempt { step, tries: &tries, prompt, why };
                     self.log_lost(state, sql, &lost, now)?;
                     state.usage = None;
                     if let Some(model) = model
@@ -140,20 +144,20 @@ impl Subprompts<'_> {
                         tries.logged = tries.stream;
                         tries.store(state, sql, step)?;
                         self.ephemeral.spending.cut_off();
-                        self.budgets().book_cut_off(state, sql)?;
-                        return Ok((Opened::Failed(text), None));
+                        self.budgets().charge_cut_off(state, sql)?;
+                        return Ok((SubpromptStep::Failed(text), None));
                     }
                     tries.unseen += 1;
                 }
                 tries.stream += 1;
                 let stream = tries.stream;
                 tries.store(state, sql, step)?;
-                return Ok((Opened::Ask(step), model.is_none().then_some(stream)));
+                return Ok((SubpromptStep::Ask(step), model.is_none().then_some(stream)));
             }
             if !scope.is_detached() {
                 let run = state.active_mut()?;
                 if run.steps >= limits::RUN_STEPS {
-                    return Ok((Opened::Capped, None));
+                    return Ok((SubpromptStep::Capped, None));
                 }
                 run.steps += 1;
                 run.update(sql)?;
@@ -163,9 +167,9 @@ impl Subprompts<'_> {
             state.meta.update(sql)?;
             AttemptState { block: step.block, attempt: 1, stream: 1, ..AttemptState::default() }
                 .store(state, sql, step)?;
-            Ok((Opened::Ask(step), None))
+            Ok((SubpromptStep::Ask(step), None))
         })?;
-        if let (Opened::Ask(step), Some(stream)) = (&opened, stream) {
+        if let (SubpromptStep::Ask(step), Some(stream)) = (&opened, stream) {
             self.announce_reset(step.block, stream, step.depth)?;
         }
         Ok(opened)
@@ -177,10 +181,10 @@ impl Subprompts<'_> {
         scope: &Scope,
         definitions: &Definitions<'_>,
         step: Step,
-        answer: Answer,
-    ) -> Result<Shared> {
+        answer: AttemptReply,
+    ) -> Result<SharedRow> {
         let now = self.host.now_us();
-        let Answer { reply, attempt, underway } = answer;
+        let AttemptReply { reply, attempt, underway } = answer;
         let row = self.transition(|state, sql| {
             let row = Row {
                 parent: scope.receipt,
@@ -192,7 +196,7 @@ impl Subprompts<'_> {
             if let Ok(run) = state.active_mut()
                 && let Some(ledger) = &mut run.ledger
             {
-                ledger.book_logged(&attempt);
+                ledger.charge_logged(&attempt);
             }
             state.insert(sql, row)
         })?;
@@ -209,7 +213,7 @@ impl Subprompts<'_> {
         sql: &dyn Sql,
         receipt: i64,
         name: &str,
-        why: Unfinished,
+        why: UnfinishedReason,
         now: i64,
     ) -> Result<()> {
         let (Some(mut tries), Some(prompt)) =
@@ -221,7 +225,7 @@ impl Subprompts<'_> {
             return Ok(());
         }
         let step = Step { call: Some(receipt), depth: 1, ..Step::own(tries.block) };
-        self.log_lost(state, sql, &Lost { step, tries: &tries, prompt, why }, now)?;
+        self.log_lost(state, sql, &LostAttempt { step, tries: &tries, prompt, why }, now)?;
         state.usage = None;
         self.ephemeral.spending.cut_off();
         tries.logged = tries.stream;

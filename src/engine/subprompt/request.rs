@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use crate::definitions::ToolEntry;
 use crate::definitions::message::Role;
-use crate::engine::attachments::shown::{Pictured, Room};
+use crate::engine::attachments::images::{ImageAllowance, ImageMessages};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Subprompts;
 use crate::error::{Error, Result};
 use crate::models::{CONTINUE, CachedJson, ChatMessage, ChatRequest, Part};
-use crate::store::messages::{Row, Shared};
+use crate::store::messages::{Row, SharedRow};
 use crate::store::opening::Opening;
 use crate::store::runs::Step;
 use crate::store::window::with_notes;
@@ -32,7 +32,7 @@ impl Subprompts<'_> {
         let opening = Opening::of(entry, args);
         let asked = opening.message.clone().or_else(|| spelled_out(args));
         // Its own images come before those of the history.
-        let mut room = Room::default();
+        let mut room = ImageAllowance::default();
         let asks = asked.is_some() || !opening.attachments.is_empty();
         let first = match asks {
             true => {
@@ -58,16 +58,16 @@ impl Subprompts<'_> {
         opening: &Opening,
         text: String,
         sees: bool,
-        room: &mut Room,
+        room: &mut ImageAllowance,
     ) -> Result<CachedJson<ChatMessage>> {
         let now = self.host.now_us();
         self.read_mut(|state, sql| {
             let attachments = opening.files(state, sql, || self.host.random(), now)?;
-            let row = Shared::new(Row { attachments, ..Row::new(0, Role::User, text, now) });
+            let row = SharedRow::new(Row { attachments, ..Row::new(0, Role::User, text, now) });
             let text = with_notes(row.content.clone().unwrap_or_default(), &row);
             let mut message = vec![ChatMessage::User(vec![Part::Text(text)]).into()];
             if sees {
-                let mut pictured = Pictured::default();
+                let mut pictured = ImageMessages::default();
                 pictured.note(&[], &row);
                 pictured.show(&mut message, room, sql)?;
             }

@@ -4,7 +4,7 @@
 use crate::definitions::ToolEntry;
 use crate::definitions::message::{ToolResult, ToolStatus};
 use crate::limits;
-use crate::store::messages::{Row, Shared};
+use crate::store::messages::{Row, SharedRow};
 use crate::store::window::with_notes;
 use crate::text::first_bytes;
 
@@ -12,14 +12,15 @@ use crate::text::first_bytes;
 const SUMMARY_BYTES: usize = 1 << 10;
 
 /// The result of a call of a prompt. It is an error if a call of the reply has failed.
-pub(crate) fn compose(entry: &ToolEntry, reply: &Row, results: &[Shared]) -> ToolResult {
+pub(crate) fn compose(entry: &ToolEntry, reply: &Row, results: &[SharedRow]) -> ToolResult {
     let wanted = |flag: Option<bool>| flag.unwrap_or(true);
     let said = with_notes(reply.content.clone().unwrap_or_default(), reply);
     let mut parts = Vec::new();
     if wanted(entry.include_text_response) && !said.trim().is_empty() {
         parts.push(said);
     }
-    let failed: Vec<&Shared> = results.iter().filter(|row| row.status == Some(ToolStatus::Error)).collect();
+    let failed: Vec<&SharedRow> =
+        results.iter().filter(|row| row.status == Some(ToolStatus::Error)).collect();
     if !failed.is_empty() {
         let mut text = format!("{} of {} tool calls failed.", failed.len(), results.len());
         if wanted(entry.include_errors) {
@@ -43,7 +44,7 @@ pub(crate) fn compose(entry: &ToolEntry, reply: &Row, results: &[Shared]) -> Too
 }
 
 /// The calls and their results.
-fn calls(reply: &Row, results: &[Shared]) -> String {
+fn calls(reply: &Row, results: &[SharedRow]) -> String {
     let mut text = "Tool calls:".to_owned();
     for (call, row) in reply.calls.iter().zip(results) {
         // The error's text is above, or is left out.
@@ -76,9 +77,9 @@ mod tests {
         Row { calls: calls.iter().map(call).collect(), ..Row::new(1, Role::Assistant, text, 0) }
     }
 
-    fn result(name: &str, status: ToolStatus, text: &str) -> Shared {
+    fn result(name: &str, status: ToolStatus, text: &str) -> SharedRow {
         let row = Row::new(2, Role::Tool, text, 0);
-        Shared::new(Row { name: Some(name.into()), status: Some(status), ..row })
+        SharedRow::new(Row { name: Some(name.into()), status: Some(status), ..row })
     }
 
     #[test]

@@ -3,12 +3,12 @@
 //! changed meanwhile. Messages and turns do not depend on its success.
 //!
 //! * This file: when a summary is due, and how it changes with messages. `plan`: its range. `write`: the job;
-//!   `render`: messages as its input. `paid`: the costs of its requests. `asked`: the routes.
+//!   `render`: messages as its input. `charges`: the costs of its requests. `requests`: the routes.
 
-pub(crate) mod asked;
-pub(crate) mod paid;
+pub(crate) mod charges;
 pub(crate) mod plan;
 pub(crate) mod render;
+pub(crate) mod requests;
 pub(crate) mod write;
 
 use std::cell::{Cell, RefCell};
@@ -22,7 +22,7 @@ use crate::definitions::context::{SummaryMode, SummarySettings};
 use crate::definitions::{Agent, Prompt};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Summarizer;
-use crate::engine::summary::plan::{Cause, Wish, first_kept};
+use crate::engine::summary::plan::{Cause, Criteria, first_kept};
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -33,7 +33,7 @@ use crate::store::messages::message_id;
 use crate::store::runs::Run;
 use crate::store::runs::diagnostics::Diagnostic;
 use crate::store::state::State;
-use crate::store::summaries::{Current, Summary, Turns};
+use crate::store::summaries::{Summary, SummaryState, TurnCounts};
 use crate::store::window::{Span, Window};
 use crate::store::{jobs, messages, meta, summaries};
 
@@ -142,19 +142,19 @@ pub(crate) fn settings_of(prompt: &Prompt) -> Option<&SummarySettings> {
 /// Seq of the last message that is replaced by the summary in the requests of a prompt.
 pub(crate) fn covered(state: &State, prompt: &Prompt) -> i64 {
     let current = state.meta.summary.as_ref().filter(|_| settings_of(prompt).is_some());
-    current.map_or(0, Current::covers)
+    current.map_or(0, SummaryState::covers)
 }
 
 /// The turns that are complete now.
-pub(crate) fn turns_of(run: Option<&Run>) -> Turns {
-    run.map_or(Turns::default(), |run| Turns {
+pub(crate) fn turns_of(run: Option<&Run>) -> TurnCounts {
+    run.map_or(TurnCounts::default(), |run| TurnCounts {
         runs: if run.end.is_some() { run.id } else { run.id - 1 },
         of_session: run.turns,
     })
 }
 
 /// Stores the current summary's state.
-fn hold(state: &mut State, sql: &dyn Sql, current: Current) -> Result<()> {
+fn hold(state: &mut State, sql: &dyn Sql, current: SummaryState) -> Result<()> {
     meta::set_summary(sql, &current.column()?)?;
     state.meta.summary = Some(current);
     Ok(())
@@ -192,7 +192,7 @@ impl Summarizer<'_> {
         definitions: &Definitions<'_>,
         state: &State,
         sql: &dyn Sql,
-        sent: &Sent<'_>,
+        sent: &RequestContents<'_>,
     ) -> Result<()> {
         let prompt = definitions.prompt;
         let Some(settings) = settings_of(prompt) else { return Ok(()) };
@@ -201,7 +201,7 @@ impl Summarizer<'_> {
         if current.paused.is_some_and(|then| turns.since(then) < limits::SUMMARY_PAUSE_TURNS) {
             return Ok(());
         }
-        let wish = Wish {
+        let wish = Criteria {
             cause: sent.cause,
             settings,
             trigger: prompt.context.trigger(),
@@ -221,7 +221,7 @@ impl Summarizer<'_> {
     }
 
     /// Writes the job of a due summary, inside a transaction of the run.
-    pub(crate) fn owe_summary(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
+    pub(crate) fn schedule_summary(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
         let Some(plan) = self.ephemeral.summaries.plan.borrow_mut().take() else { return Ok(()) };
         if state.meta.summary.as_ref().map_or(0, |current| current.epoch) != plan.epoch {
             return Ok(());
@@ -268,7 +268,7 @@ impl Summarizer<'_> {
         summaries::spoil(sql, seq)?;
         state.summary = None;
         let upto = current.upto;
-        hold(state, sql, Current { stale: true, ..current })?;
+        hold(state, sql, SummaryState { stale: true, ..current })?;
         let prompt = self.catalog.agents.get(&state.meta.agent).and_then(|agent| self.summarising(agent));
         match prompt {
             Some(prompt) => {
@@ -299,7 +299,7 @@ impl Summarizer<'_> {
         if let Some(sound) = sound {
             summaries::insert(sql, &Summary { epoch, ..sound })?;
         }
-        hold(state, sql, Current { epoch, upto, stale: false, ..current })
+        hold(state, sql, SummaryState { epoch, upto, stale: false, ..current })
     }
 
     /// The prompt of an agent that has summary settings: of its side A, otherwise of its side B.
@@ -315,7 +315,7 @@ impl Summarizer<'_> {
     pub(crate) fn pause_summaries(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let current = state.meta.summary.clone().unwrap_or_default();
         let paused = Some(turns_of(state.run.as_ref()));
-        hold(state, sql, Current { paused, untold: true, ..current })
+        hold(state, sql, SummaryState { paused, untold: true, ..current })
     }
 
     /// The diagnostic of paused summaries, for a run that begins.
@@ -323,7 +323,7 @@ impl Summarizer<'_> {
         let Some(current) = state.meta.summary.clone().filter(|current| current.untold) else {
             return Ok(None);
         };
-        hold(state, sql, Current { untold: false, ..current })?;
+        hold(state, sql, SummaryState { untold: false, ..current })?;
         let text = format!(
             "No summary could be made {} times in a row; the next attempt is made after {} more turns.",
             limits::SUMMARY_FAILURES,
@@ -334,7 +334,7 @@ impl Summarizer<'_> {
     }
 
     /// Sends an event about a stored summary to listeners.
-    pub(crate) fn tell_summary(&self) -> Result<()> {
+    pub(crate) fn announce_summary(&self) -> Result<()> {
         let Some((epoch, upto)) = self.ephemeral.summaries.stored.take() else { return Ok(()) };
         let upto = self.read(|state, _| Ok(message_id(&state.meta.stem, upto)))?;
         self.emit("summary_updated", json!({ "epoch": epoch, "upto": upto }));
@@ -353,7 +353,7 @@ impl Summarizer<'_> {
         let epoch =
             self.read(|state, _| Ok(state.meta.summary.as_ref().map_or(0, |current| current.epoch)))?;
         if self.ephemeral.summaries.plan.borrow().is_some() {
-            self.transition(|state, sql| self.owe_summary(state, sql, now))?;
+            self.transition(|state, sql| self.schedule_summary(state, sql, now))?;
         }
         let until = now + limits::SUMMARY_WAIT_US;
         loop {
@@ -376,7 +376,7 @@ impl Summarizer<'_> {
 }
 
 /// The contents of a request.
-pub(crate) struct Sent<'a> {
+pub(crate) struct RequestContents<'a> {
     pub(crate) cause: Cause,
     pub(crate) window: &'a Window,
     /// Seq of its first message.

@@ -17,7 +17,7 @@ pub(crate) enum Cause {
 }
 
 /// Inputs of the decision.
-pub(crate) struct Wish<'a> {
+pub(crate) struct Criteria<'a> {
     pub(crate) cause: Cause,
     pub(crate) settings: &'a SummarySettings,
     /// Share of the space that may be used before a summary is made.
@@ -30,7 +30,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) turns: u64,
 }
 
-impl Wish<'_> {
+impl Criteria<'_> {
     fn full(&self) -> usize {
         (self.room as f64 * self.trigger) as usize
     }
@@ -45,7 +45,7 @@ impl Wish<'_> {
 }
 
 /// Seq of the first message that stays, if the messages before it are to be summarised.
-pub(crate) fn first_kept(window: &Window, from: i64, span: &Span, wish: &Wish<'_>) -> Option<i64> {
+pub(crate) fn first_kept(window: &Window, from: i64, span: &Span, wish: &Criteria<'_>) -> Option<i64> {
     let past: Vec<&Entry> =
         window.since(from).iter().take_while(|entry| entry.row.seq < span.turn_from).collect();
     let turn: Vec<&Entry> = span.sent(window.since(span.turn_from)).collect();
@@ -64,7 +64,7 @@ fn tokens(entries: &[&Entry]) -> usize {
 }
 
 /// Finds a boundary before a message of the other side.
-fn between_turns(past: &[&Entry], turn_tokens: usize, span: &Span, wish: &Wish<'_>) -> Option<i64> {
+fn between_turns(past: &[&Entry], turn_tokens: usize, span: &Span, wish: &Criteria<'_>) -> Option<i64> {
     let opens = |entry: &&&Entry| entry.row.role != Role::Tool && entry.row.role != span.own;
     let turns = past.iter().filter(opens).count() as u64;
     if !wish.has_come(wish.turns.max(turns)) {
@@ -93,7 +93,7 @@ fn between_turns(past: &[&Entry], turn_tokens: usize, span: &Span, wish: &Wish<'
 }
 
 /// Finds a boundary before a reply. The newest reply and the messages that opened the turn always stay.
-fn within_turn(turn: &[&Entry], own: Role, wish: &Wish<'_>) -> Option<i64> {
+fn within_turn(turn: &[&Entry], own: Role, wish: &Criteria<'_>) -> Option<i64> {
     let answers = |entry: &&&Entry| entry.row.role == own;
     if !wish.has_come(turn.iter().filter(answers).count() as u64) {
         return None;

@@ -6,11 +6,11 @@
 use std::rc::Rc;
 
 use crate::definitions::context::{ContextLimits, SummarySettings};
-use crate::definitions::retry::{Places, Resolved, RetryKind};
+use crate::definitions::retry::{EffectivePolicy, PolicySources, RetryKind};
 use crate::definitions::{Model, Prompt};
 use crate::engine::features::Summarizer;
 use crate::engine::jobs::JobEnd;
-use crate::engine::model_call::Asked;
+use crate::engine::model_call::ModelRequest;
 use crate::engine::notes::Note;
 use crate::engine::progress::{Kind as ProgressKind, Line};
 use crate::engine::summary::render::{Labels, Piece, piece, whole_sentences};
@@ -19,16 +19,16 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
-use crate::models::{ChatMessage, ChatRequest, Part, ProviderError, Reply, Silence};
+use crate::models::{ChatMessage, ChatRequest, Part, ProviderError, Reply, TimeoutKind};
 use crate::store::jobs::{Job, Kind};
-use crate::store::log::{Attempt, Worst};
+use crate::store::log::{Attempt, MaxTokens};
 use crate::store::runs::Step;
 use crate::store::runs::diagnostics::Kind as Found;
 use crate::store::state::State;
-use crate::store::summaries::{Current, Summary};
+use crate::store::summaries::{Summary, SummaryState};
 use crate::store::{jobs, messages, summaries};
 use crate::tokens::tokens;
-use crate::work::timeout::Watch;
+use crate::work::timeout::Deadline;
 
 /// The purpose of its requests in the log.
 pub(crate) const PURPOSE: &str = "summary";
@@ -96,15 +96,15 @@ impl Summarizer<'_> {
             return Ok(given_up());
         }
         if begins {
-            self.tell_begun(&work)?;
+            self.announce_summary_start(&work)?;
         }
         let request = Rc::new(self.summary_request(&writer, &work, &piece)?);
-        self.book_lost(&mut work, job, &request)?;
+        self.charge_lost(&mut work, job, &request)?;
         // A request that no budget covers is not sent.
-        let Ok((request, worst)) = self.budgets().afford_apart(writer.model, &request)? else {
+        let Ok((request, worst)) = self.budgets().check_detached(writer.model, &request)? else {
             return Ok(given_up());
         };
-        let underway = self.budgets().begins_apart(writer.model, worst);
+        let underway = self.budgets().reserve_detached(writer.model, worst);
         let (mut attempt, replied) = self.ask_for_summary(&writer, job, &request, worst).await?;
         let now = self.host.now_us();
         let text = match replied {
@@ -123,7 +123,7 @@ impl Summarizer<'_> {
         let model = writer.model.name.clone();
         let (thread, id) = (self.0.clone(), job.id);
         Ok(JobEnd::Done(Box::new(move |state, sql| {
-            thread.summarizer().book_summary(state, sql, attempt, work.run)?;
+            thread.summarizer().charge_summary(state, sql, attempt, work.run)?;
             drop(underway);
             thread.summarizer().stored_summary(state, sql, id, &work, kept, model)
         })))
@@ -160,13 +160,13 @@ impl Summarizer<'_> {
         })
     }
 
-    fn tell_begun(&self, work: &Work) -> Result<()> {
+    fn announce_summary_start(&self, work: &Work) -> Result<()> {
         if !self.activity().wants_progress() {
             return Ok(());
         }
         let turns = self.read(|_, sql| messages::page::count_waking(sql, work.done, work.upto))?;
         let text = format!("Summarising {turns} earlier turns");
-        self.activity().tell_progress(ProgressKind::RollingSummary, Line { text, ..Line::default() })
+        self.activity().send_progress(ProgressKind::RollingSummary, Line { text, ..Line::default() })
     }
 
     fn summary_request(&self, writer: &Writer<'_>, work: &Work, piece: &Piece) -> Result<ChatRequest> {
@@ -200,24 +200,24 @@ impl Summarizer<'_> {
         writer: &Writer<'_>,
         job: &Job,
         request: &Rc<ChatRequest>,
-        worst: Option<Worst>,
+        worst: Option<MaxTokens>,
     ) -> Result<(Attempt, Result<Reply, ProviderError>)> {
         let (model, now) = (writer.model, self.host.now_us());
         let mut attempt = Attempt::begin(0, Step::own(0), job.attempts, model, writer.prompt, request, now);
         (attempt.purpose, attempt.worst) = (Some(PURPOSE), worst);
-        let places = Places {
+        let places = PolicySources {
             run: None,
             prompt: Some(&writer.prompt.retry),
             folder: Some(&self.catalog.settings.retry_defaults),
             definition: Some(&model.retry),
         };
-        let policy = Resolved::of(RetryKind::Model, places);
-        let asked = Asked { model, policy: &policy, request, answer: model.answer() };
-        let mut watch = Watch::new(&*self.host, now + limits::SUMMARY_US);
+        let policy = EffectivePolicy::of(RetryKind::Model, places);
+        let asked = ModelRequest { model, policy: &policy, request, answer: model.answer() };
+        let mut watch = Deadline::new(&*self.host, now + limits::SUMMARY_US);
         let replied = watch.within(self.attempt(Step::own(0), &asked, &mut attempt)).await;
         let replied = match replied {
             Some(replied) => replied?,
-            None => Err(ProviderError::timeout(Silence::Attempt)),
+            None => Err(ProviderError::timeout(TimeoutKind::Attempt)),
         };
         let nothing = |reply: &Reply| reply.content.trim().is_empty();
         let replied = match replied {
@@ -226,7 +226,7 @@ impl Summarizer<'_> {
             }
             replied => replied,
         };
-        Ok((attempt, replied.map_err(|error| self.variables().told_failure(error))))
+        Ok((attempt, replied.map_err(|error| self.variables().redacted_failure(error))))
     }
 
     fn summary_failed(
@@ -237,7 +237,7 @@ impl Summarizer<'_> {
         error: ProviderError,
     ) -> Result<JobEnd> {
         let run = work.run;
-        self.transition(|state, sql| self.book_summary(state, sql, attempt, run))?;
+        self.transition(|state, sql| self.charge_summary(state, sql, attempt, run))?;
         let after_us =
             error.retry_after_ms.and_then(|ms| i64::try_from(ms).ok()?.checked_mul(1_000)).unwrap_or(0);
         // An edit may have marked the job meanwhile.
@@ -297,7 +297,7 @@ impl Summarizer<'_> {
         };
         summaries::insert(sql, &summary)?;
         let made = turns_of(state.run.as_ref());
-        hold(state, sql, Current { epoch: summary.epoch, upto, made, ..Current::default() })?;
+        hold(state, sql, SummaryState { epoch: summary.epoch, upto, made, ..SummaryState::default() })?;
         state.summary = None;
         self.ephemeral.summaries.stored.set(Some((summary.epoch, upto)));
         Ok(None)

@@ -2,24 +2,24 @@
 //! effects of its decision or expiry.
 
 use crate::definitions::budget::{BudgetExpiry, Caps, Limits, OnExceeded, Unit};
-use crate::engine::budget::Reached;
-use crate::engine::budget::exceeded::Exceeded;
-use crate::engine::budget::lend::{Serve, last_run};
-use crate::engine::control::Halted;
+use crate::engine::budget::LimitStatus;
+use crate::engine::budget::allocate::{GrantDecision, last_run};
+use crate::engine::budget::exceeded::ExceededLimit;
+use crate::engine::control::HaltedRun;
 use crate::engine::features::Waits;
-use crate::engine::subagents::applied::Applied;
+use crate::engine::subagents::follow_up::FollowUp;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::sdk::scope::Entered;
+use crate::sdk::scope::EntryMode;
 use crate::store::log::Event;
 use crate::store::runs::Run;
 use crate::store::runs::end::Reason;
-use crate::store::runs::ledger::{BudgetScope, Finishing, Policy};
+use crate::store::runs::ledger::{BudgetScope, FinalStep, Policy};
 use crate::store::state::State;
-use crate::store::thread_budget::Errand;
+use crate::store::thread_budget::EndedRunBudget;
 use crate::store::waits;
-use crate::store::waits::{Asked, AskedBudget, OnExpiry, Wait, WaitKind, WaitState};
+use crate::store::waits::{BudgetQuestion, OnExpiry, Wait, WaitData, WaitKind, WaitState};
 
 /// The outcome for a run that asked.
 pub(crate) enum Outcome<'a> {
@@ -43,13 +43,13 @@ impl Outcome<'_> {
 
 /// The effects of a settled wait.
 #[derive(Default)]
-pub(crate) struct Settled {
+pub(crate) struct Settlement {
     /// How the flow enters the run that continues.
-    pub(crate) entry: Option<Entered>,
+    pub(crate) entry: Option<EntryMode>,
     /// The run that has ended.
-    pub(crate) halted: Option<Halted>,
+    pub(crate) halted: Option<HaltedRun>,
     /// Budget events for clients.
-    pub(crate) told: Vec<(&'static str, Reached)>,
+    pub(crate) told: Vec<(&'static str, LimitStatus)>,
     /// Other waits that opened or closed.
     pub(crate) waits: Vec<Wait>,
 }
@@ -63,17 +63,17 @@ pub(crate) fn expired(wait: &Wait, text: String) -> Outcome<'static> {
 }
 
 /// Whether the question is about the limit of an ended run, which is kept for its subagents.
-fn has_errand(state: &State, asked: &AskedBudget) -> bool {
-    let errand = |run| state.meta.budget.as_ref().and_then(|kept| kept.errand(run));
+fn has_errand(state: &State, asked: &BudgetQuestion) -> bool {
+    let errand = |run| state.meta.budget.as_ref().and_then(|kept| kept.ended_run(run));
     asked.of_run.and_then(errand).is_some()
 }
 
 /// Prevents further questions in a run, for itself and for its subagents. `then`: the run's policy at its
 /// next limit.
-fn deny_more(state: &mut State, asked: &AskedBudget, then: OnExceeded) {
+fn deny_more(state: &mut State, asked: &BudgetQuestion, then: OnExceeded) {
     let last = last_run(state);
     let kept = state.meta.budget.as_mut().zip(asked.of_run);
-    if let Some(errand) = kept.and_then(|(kept, run)| kept.errand_mut(run)) {
+    if let Some(errand) = kept.and_then(|(kept, run)| kept.ended_run_mut(run)) {
         errand.denied = true;
         return;
     }
@@ -87,20 +87,20 @@ fn deny_more(state: &mut State, asked: &AskedBudget, then: OnExceeded) {
 }
 
 /// The consequence for subagents that wait for more.
-fn what_children_get(state: &State, asked: &AskedBudget, outcome: &Outcome<'_>) -> Serve {
+fn what_children_get(state: &State, asked: &BudgetQuestion, outcome: &Outcome<'_>) -> GrantDecision {
     match outcome {
         // If no run with this limit is active, the subagents receive the added amounts themselves.
         Outcome::Extended(add) => {
             let over = state.active().is_none_or(|run| run.ledger.is_none()) && !has_errand(state, asked);
-            Serve::More((over && asked.scope == BudgetScope::Run).then(|| add.caps()))
+            GrantDecision::More((over && asked.scope == BudgetScope::Run).then(|| add.caps()))
         }
-        _ => Serve::Refused,
+        _ => GrantDecision::Refused,
     }
 }
 
 impl Waits<'_> {
     /// Parks the run until there is a decision. It never returns.
-    pub(crate) async fn ask_for_budget<T>(&self, exceeded: Exceeded) -> Result<T> {
+    pub(crate) async fn ask_for_budget<T>(&self, exceeded: ExceededLimit) -> Result<T> {
         let now = self.host.now_us();
         let opened = self.transition(|state, sql| {
             Event::budget(state.active(), "asked", exceeded.reached().to_json("asked")).insert(sql, now)?;
@@ -117,7 +117,7 @@ impl Waits<'_> {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        exceeded: Exceeded,
+        exceeded: ExceededLimit,
     ) -> Result<Vec<Wait>> {
         let policy = state.active_mut()?.ledger.as_ref().map(|ledger| ledger.policy);
         let policy = policy.ok_or_else(|| Error::internal("a run without a budget asks about it"))?;
@@ -138,13 +138,13 @@ impl Waits<'_> {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        budget: &AskedBudget,
+        budget: &BudgetQuestion,
         policy: &Policy,
     ) -> Result<Wait> {
         let now = self.host.now_us();
-        let (exceeded, for_child) = (Exceeded::of(budget), budget.for_child.as_deref());
+        let (exceeded, for_child) = (ExceededLimit::of(budget), budget.for_child.as_deref());
         let run = state.active().map(|run| run.id).filter(|_| for_child.is_none());
-        let asked = Asked {
+        let asked = WaitData {
             title: match for_child {
                 Some(child) => format!("The budget is used up; the subagent {child} needs more"),
                 None => format!("The budget of the {} is used up", exceeded.scope.as_str()),
@@ -155,7 +155,7 @@ impl Waits<'_> {
                 BudgetExpiry::Fail => OnExpiry::Fail,
             },
             budget: Some(budget.clone()),
-            ..Asked::default()
+            ..WaitData::default()
         };
         // No expiry of its own: the parent replies as soon as there is a decision in its thread.
         let lasts = if exceeded.scope == BudgetScope::Parent { u64::MAX } else { policy.ask_expires_s };
@@ -184,15 +184,15 @@ impl Waits<'_> {
         sql: &dyn Sql,
         wait: &Wait,
         outcome: Outcome<'_>,
-    ) -> Result<Settled> {
+    ) -> Result<Settlement> {
         let Some(asked) = &wait.asked.budget else {
             return Err(Error::internal("a wait for a budget does not say which"));
         };
         let now = self.host.now_us();
-        let mut settled = Settled::default();
+        let mut settled = Settlement::default();
         let kept = state.meta.budget.clone();
         let mut reached =
-            Reached { scope: asked.scope, unit: asked.unit, spent: asked.spent, limit: asked.limit };
+            LimitStatus { scope: asked.scope, unit: asked.unit, spent: asked.spent, limit: asked.limit };
         let serve = what_children_get(state, asked, &outcome);
         let then = outcome.at_next_limit();
         let kind = match outcome {
@@ -208,13 +208,13 @@ impl Waits<'_> {
             Outcome::Finishes => {
                 deny_more(state, asked, then);
                 if let Some(ledger) = &mut state.active_mut()?.ledger {
-                    ledger.finishing = Finishing::Decided;
+                    ledger.finishing = FinalStep::Decided;
                 }
                 "exceeded"
             }
             Outcome::Fails(why) => {
                 deny_more(state, asked, then);
-                let text = format!("{} {why}", Exceeded::of(asked).text());
+                let text = format!("{} {why}", ExceededLimit::of(asked).text());
                 Event::budget(state.active(), "exceeded", reached.to_json("exceeded")).insert(sql, now)?;
                 settled.halted =
                     Some(self.control().halt_saying(state, sql, Reason::BudgetExceeded, Some(text), now)?);
@@ -242,10 +242,10 @@ impl Waits<'_> {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        serve: Serve,
-        settled: &mut Settled,
+        serve: GrantDecision,
+        settled: &mut Settlement,
     ) -> Result<()> {
-        let mut applied = Applied::default();
+        let mut applied = FollowUp::default();
         self.budgets().serve_children(state, sql, serve, &mut applied)?;
         settled.waits.extend(applied.closed);
         settled.told.extend(applied.budgets);
@@ -254,8 +254,8 @@ impl Waits<'_> {
 
     /// Raises limits to the current usage plus the added amounts. Returns the new limit of the unit in
     /// question.
-    fn extend_budget(&self, state: &mut State, asked: &AskedBudget, add: &Limits) -> Result<i64> {
-        let AskedBudget { scope, unit, needed, .. } = *asked;
+    fn extend_budget(&self, state: &mut State, asked: &BudgetQuestion, add: &Limits) -> Result<i64> {
+        let BudgetQuestion { scope, unit, needed, .. } = *asked;
         let added = add.caps();
         let own = added.get(unit as usize).copied().flatten().unwrap_or(0);
         if own < needed.max(1) {
@@ -265,7 +265,7 @@ impl Waits<'_> {
         }
         let ceiling = self.ceiling(scope);
         let kept = state.meta.budget.as_mut().zip(asked.of_run);
-        if let Some(errand) = kept.and_then(|(kept, run)| kept.errand_mut(run)) {
+        if let Some(errand) = kept.and_then(|(kept, run)| kept.ended_run_mut(run)) {
             return extend_errand(errand, &added, unit, &ceiling);
         }
         let Some(steps) = state.active().filter(|run| run.ledger.is_some()).map(Run::steps_done) else {
@@ -319,7 +319,7 @@ impl Waits<'_> {
 }
 
 /// Raises the kept limits of an ended run, for its subagents. Returns the new limit of the unit in question.
-fn extend_errand(errand: &mut Errand, added: &Caps, unit: Unit, ceiling: &Caps) -> Result<i64> {
+fn extend_errand(errand: &mut EndedRunBudget, added: &Caps, unit: Unit, ceiling: &Caps) -> Result<i64> {
     for of in Unit::ALL {
         let Some(more) = added.get(of as usize).copied().flatten().filter(|more| *more > 0) else { continue };
         let field = format!("add.{}", of.field());

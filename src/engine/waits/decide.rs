@@ -7,11 +7,11 @@ use crate::access::{Caller, MINIMUM_SECRET_BYTES, Scope, token};
 use crate::definitions::budget::Limits;
 use crate::definitions::message::ToolResult;
 use crate::definitions::{Callable, schema};
-use crate::engine::budget::Reached;
-use crate::engine::control::Halted;
+use crate::engine::budget::LimitStatus;
+use crate::engine::control::HaltedRun;
 use crate::engine::features::Waits;
 use crate::engine::waits::answer::{Answer, answered, bounded_text, denied, filled_in};
-use crate::engine::waits::budget::{Outcome, Settled};
+use crate::engine::waits::budget::{Outcome, Settlement};
 use crate::engine::waits::restart::has_begun;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -19,7 +19,7 @@ use crate::json;
 use crate::limits;
 use crate::page::json_bytes;
 use crate::request::fields::Body;
-use crate::sdk::scope::Entered;
+use crate::sdk::scope::EntryMode;
 use crate::store::idempotency::Key;
 use crate::store::log::Event;
 use crate::store::messages::message_id;
@@ -81,18 +81,18 @@ enum Verdict {
 
 /// The changes of a transition of decisions.
 #[derive(Default)]
-struct Decided {
+struct DecisionEffects {
     waits: Vec<Wait>,
-    entry: Option<Entered>,
-    halted: Option<Halted>,
+    entry: Option<EntryMode>,
+    halted: Option<HaltedRun>,
     /// A run that failed.
-    failed: Option<Halted>,
+    failed: Option<HaltedRun>,
     /// Seq of the reply that is dropped.
     restarts: Option<i64>,
     /// Waits that opened or closed besides the decided ones.
     also: Vec<Wait>,
     /// Budget events for clients.
-    told: Vec<(&'static str, Reached)>,
+    told: Vec<(&'static str, LimitStatus)>,
 }
 
 impl DecisionRequest {
@@ -228,8 +228,8 @@ impl Waits<'_> {
         }
         self.end_overdue()?;
         let decided = self.transition(|state, sql| {
-            state.must_live()?;
-            let mut decided = Decided::default();
+            state.ensure_not_terminated()?;
+            let mut decided = DecisionEffects::default();
             let block =
                 state.active().filter(|run| run.phase == Phase::Parked).map(|run| (Some(run.id), run.block));
             let found = self.found_open(state, sql, wanted, decider)?;
@@ -249,7 +249,7 @@ impl Waits<'_> {
             }
             if let Some(reply) = decided.restarts {
                 decided.waits.extend(self.restart_step(state, sql, reply)?);
-                decided.entry = Some(Entered::Again);
+                decided.entry = Some(EntryMode::Again);
             }
             if let (Some(key), Some(first)) = (key, wanted.first()) {
                 key.insert(sql, first.wait, self.host.now_us())?;
@@ -292,7 +292,7 @@ impl Waits<'_> {
     }
 
     /// Performs the effects of decisions after their commit.
-    fn after_decisions(&self, decided: Decided) -> Result<()> {
+    fn after_decisions(&self, decided: DecisionEffects) -> Result<()> {
         self.announce_waits(&decided.waits)?;
         self.announce_waits(&decided.also)?;
         if !decided.told.is_empty() {
@@ -320,7 +320,7 @@ impl Waits<'_> {
         wanted: &DecisionRequest,
         mut wait: Wait,
         decider: &Decider<'_>,
-        decided: &mut Decided,
+        decided: &mut DecisionEffects,
     ) -> Result<()> {
         let now = self.host.now_us();
         let mut decision = Decision {
@@ -356,7 +356,7 @@ impl Waits<'_> {
             self.descendants().stop_children(state, sql)?;
             decided.halted = Some(self.control().halt(state, sql, Reason::StoppedByUser, now)?);
         } else if let Some(outcome) = wanted.verdict.of_budget(&wait) {
-            let Settled { entry, halted, told, waits } = self.settle_budget(state, sql, &wait, outcome)?;
+            let Settlement { entry, halted, told, waits } = self.settle_budget(state, sql, &wait, outcome)?;
             decided.entry = entry.or(decided.entry);
             decided.failed = halted.or(decided.failed.take());
             decided.told.extend(told);
@@ -441,7 +441,7 @@ impl Waits<'_> {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-    ) -> Result<(Vec<Wait>, Option<Entered>)> {
+    ) -> Result<(Vec<Wait>, Option<EntryMode>)> {
         let (mut closed, mut entry) = (Vec::new(), None);
         for mut wait in waits::open(sql)?.into_iter().filter(|wait| wait.kind == WaitKind::Approval) {
             let reason = "The user wrote instead.";
@@ -506,7 +506,7 @@ impl Waits<'_> {
         let scope = Scope::Wait(state.meta.thread_id.clone(), wait.public_id(&state.meta.stem));
         let now = self.host.now_us();
         let most = i64::try_from(limits::WAIT_TOKEN_S).unwrap_or(0);
-        let left = (wait.ends_us() - now) / limits::SECOND_US;
+        let left = (wait.deadline_us() - now) / limits::SECOND_US;
         let minted = token::mint(secret.as_bytes(), &scope, now / limits::SECOND_US + left.min(most));
         fields.insert("token".into(), minted.token.into());
         Ok(())

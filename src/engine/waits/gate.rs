@@ -7,13 +7,13 @@ use serde_json::Value;
 use crate::definitions::message::ToolResult;
 use crate::definitions::tier::tier;
 use crate::definitions::{Callable, Tool};
-use crate::engine::call::{Begun, Call, CallOutcome, Work, arguments};
+use crate::engine::call::{Call, CallOutcome, ReceiptStatus, Work, arguments};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Waits;
 use crate::engine::tool_run::ToolRun;
 use crate::engine::waits::NewWait;
 use crate::engine::waits::digest::digest;
-use crate::engine::waits::question::{Approved, Question};
+use crate::engine::waits::question::{PriorApproval, Question};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
@@ -21,19 +21,19 @@ use crate::limits;
 use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptState};
 use crate::store::runs::Parking;
 use crate::store::state::State;
-use crate::store::waits::{Asked, AskedCall, Decision, Wait, WaitKind, WaitState};
+use crate::store::waits::{Decision, Wait, WaitData, WaitKind, WaitState, WaitingCall};
 use crate::store::{receipts, waits};
 
 /// The outcome of the questions about a call.
 pub(crate) enum Gate {
     /// The call may run.
-    Passes(Box<Passed>),
+    Passes(Box<PermittedCall>),
     /// The call does not run; this is its result.
     Ends(Box<CallOutcome>),
 }
 
 /// A call that may run.
-pub(crate) struct Passed {
+pub(crate) struct PermittedCall {
     /// Its arguments, as approved.
     pub(crate) args: Value,
     /// Its approval, if it had one.
@@ -98,7 +98,7 @@ impl Waits<'_> {
             Standing::Approved { wait, decision, begins } => {
                 let changed = decision.args;
                 let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
-                let passed = Passed {
+                let passed = PermittedCall {
                     args: with_changes(args, changed.as_ref()),
                     approval: Some(Approval {
                         shown: shown(&wait, &thread),
@@ -191,7 +191,7 @@ impl Waits<'_> {
     async fn first_question(&self, run: ToolRun<'_>, tool: &Tool, args: Value) -> Result<Gate> {
         let call = run.call;
         let about = |state: &State, sql: &dyn Sql, tool: &Tool, call: &Call, args: &Value| {
-            self.question(state, sql, run.definitions, tool, asked_call(tool, call, args), Approved::No)
+            self.question(state, sql, run.definitions, tool, asked_call(tool, call, args), PriorApproval::No)
         };
         let first = self.read(|state, sql| about(state, sql, tool, call, &args))?;
         match first {
@@ -222,10 +222,10 @@ impl Waits<'_> {
     }
 
     /// Handles an approved call that is itself a question, or runs at the client.
-    async fn next_question(&self, run: ToolRun<'_>, tool: &Tool, passed: Passed) -> Result<Gate> {
+    async fn next_question(&self, run: ToolRun<'_>, tool: &Tool, passed: PermittedCall) -> Result<Gate> {
         let about = asked_call(tool, run.call, &passed.args);
-        let next =
-            self.read(|state, sql| self.question(state, sql, run.definitions, tool, about, Approved::Yes))?;
+        let next = self
+            .read(|state, sql| self.question(state, sql, run.definitions, tool, about, PriorApproval::Yes))?;
         match next {
             Some(Question::Asked { kind, asked, lasts_us }) => {
                 let new = wait_of(run, run.call, tool, &passed.args, (kind, *asked, lasts_us))?;
@@ -246,7 +246,7 @@ impl Waits<'_> {
         let about = asked_call(tool, run.call, args);
         let reapproval = self.transition(|state, sql| {
             waits::void(sql, void)?;
-            let question = self.question(state, sql, run.definitions, tool, about, Approved::No)?;
+            let question = self.question(state, sql, run.definitions, tool, about, PriorApproval::No)?;
             let (kind, asked, lasts_us) = match question {
                 Some(Question::Asked { kind, asked, lasts_us }) => (kind, asked, lasts_us),
                 Some(Question::Forbidden) => return Ok(Reapproval::Refused(Box::new(forbidden(tool)))),
@@ -294,7 +294,7 @@ impl Waits<'_> {
     /// The outcome of a call with an earlier question. If a deployment made the call impossible, its open
     /// wait becomes void.
     pub(crate) fn void_question(&self, receipt: i64, outcome: CallOutcome) -> Result<CallOutcome> {
-        if !matches!(outcome.begun, Begun::Never { kind: Kind::Refused, .. }) {
+        if !matches!(outcome.begun, ReceiptStatus::Never { kind: Kind::Refused, .. }) {
             return Ok(outcome);
         }
         let closed = self.transition(|state, sql| {
@@ -306,7 +306,7 @@ impl Waits<'_> {
         })?;
         self.announce_waits(closed.as_slice())?;
         // The receipt exists already.
-        Ok(CallOutcome { begun: Begun::Waited, ..outcome })
+        Ok(CallOutcome { begun: ReceiptStatus::Waited, ..outcome })
     }
 
     /// The metadata of a call's result about its approval, if it had one.
@@ -331,9 +331,9 @@ impl Waits<'_> {
     ) -> Result<Option<ToolResult>> {
         let Work::Tool(tool) = work else { return Ok(None) };
         let call =
-            AskedCall { tool: tool.name.clone(), tier: tier(tool), args: args.clone(), id: String::new() };
+            WaitingCall { tool: tool.name.clone(), tier: tier(tool), args: args.clone(), id: String::new() };
         let question =
-            self.read(|state, sql| self.question(state, sql, definitions, tool, call, Approved::No))?;
+            self.read(|state, sql| self.question(state, sql, definitions, tool, call, PriorApproval::No))?;
         Ok(question.map(|question| match question {
             Question::Forbidden => forbidden(tool),
             Question::Asked { .. } | Question::TooLarge => would_wait(&tool.name),
@@ -360,7 +360,7 @@ impl Waits<'_> {
 }
 
 fn passes(args: Value) -> Gate {
-    Gate::Passes(Box::new(Passed { args, approval: None }))
+    Gate::Passes(Box::new(PermittedCall { args, approval: None }))
 }
 
 fn ends(result: ToolResult) -> Gate {
@@ -373,14 +373,14 @@ fn wait_of(
     call: &Call,
     tool: &Tool,
     args: &Value,
-    (kind, asked, lasts_us): (WaitKind, Asked, i64),
+    (kind, asked, lasts_us): (WaitKind, WaitData, i64),
 ) -> Result<NewWait> {
     let digest = digest(tool, args)?;
     Ok(NewWait { kind, receipt: call.seq, batch: run.reply.seq, digest, asked, lasts_us })
 }
 
-pub(crate) fn asked_call(tool: &Tool, call: &Call, args: &Value) -> AskedCall {
-    AskedCall { id: call.call.id.clone(), tool: tool.name.clone(), tier: tier(tool), args: args.clone() }
+pub(crate) fn asked_call(tool: &Tool, call: &Call, args: &Value) -> WaitingCall {
+    WaitingCall { id: call.call.id.clone(), tool: tool.name.clone(), tier: tier(tool), args: args.clone() }
 }
 
 /// The metadata of a wait, if it is a decided approval.

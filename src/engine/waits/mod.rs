@@ -21,21 +21,21 @@ use crate::engine::ephemeral::{Alarm, Verdict};
 use crate::engine::features::Waits;
 use crate::engine::outbox::DIRECTORY_US;
 use crate::engine::progress::waiting_for;
-use crate::engine::subagents::applied::Applied;
-use crate::engine::subagents::envelope::{AsksNews, EnvelopeBody, WaitFrame};
+use crate::engine::subagents::envelope::{EnvelopeBody, WaitFrame, WaitNews};
+use crate::engine::subagents::follow_up::FollowUp;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::request::directory_call::{DirectoryCall, WaitRow};
-use crate::sdk::scope::Entered;
+use crate::sdk::scope::EntryMode;
 use crate::store::children::Child;
 use crate::store::log::Event;
 use crate::store::messages::message_id;
 use crate::store::meta::Meta;
 use crate::store::runs::end::Reason;
 use crate::store::state::State;
-use crate::store::waits::{Asked, Decision, OnExpiry, Wait, WaitKind, WaitState};
+use crate::store::waits::{Decision, OnExpiry, Wait, WaitData, WaitKind, WaitState};
 use crate::store::{meta, receipts, waits};
 
 /// A wait to open.
@@ -46,7 +46,7 @@ pub(crate) struct NewWait {
     /// Seq of the reply that contains it.
     pub(crate) batch: i64,
     pub(crate) digest: String,
-    pub(crate) asked: Asked,
+    pub(crate) asked: WaitData,
     pub(crate) lasts_us: i64,
 }
 
@@ -91,7 +91,7 @@ impl Waits<'_> {
                 .then(|| Some(known.map_or(wait.expires_us, |at| at.min(wait.expires_us)))),
         );
         self.post_wait(state, sql, &wait)?;
-        self.tell_asked(state, sql, &wait)?;
+        self.report_wait(state, sql, &wait)?;
         self.arm_at(state, sql, wait.expires_us, now)?;
         Ok(wait)
     }
@@ -113,28 +113,28 @@ impl Waits<'_> {
         state.wait_due.take();
         Event::wait(wait, &state.meta.stem).insert(sql, now)?;
         state.meta.waits -= 1;
-        self.tell_asked(state, sql, wait)?;
+        self.report_wait(state, sql, wait)?;
         self.post_wait(state, sql, wait)
     }
 
     /// Reports the wait to the parent. Its registry shows whether the child waits, and its clients receive
     /// the frames of all descendants.
-    fn tell_asked(&self, state: &mut State, sql: &dyn Sql, wait: &Wait) -> Result<()> {
+    fn report_wait(&self, state: &mut State, sql: &dyn Sql, wait: &Wait) -> Result<()> {
         if state.meta.parent.is_none() {
             return Ok(());
         }
-        let news = AsksNews { open: Some(state.meta.waits), told: wait.frame(&state.meta) };
-        self.subagents().tell_parent(state, sql, EnvelopeBody::Asks(news))
+        let news = WaitNews { open: Some(state.meta.waits), told: wait.frame(&state.meta) };
+        self.subagents().send_to_parent(state, sql, EnvelopeBody::Asks(news))
     }
 
     /// Receives the report of a child's wait, and forwards it to the parent.
-    pub(crate) fn hear_asked(
+    pub(crate) fn receive_question(
         &self,
         state: &mut State,
         sql: &dyn Sql,
         child: &mut Child,
-        news: &AsksNews,
-        applied: &mut Applied,
+        news: &WaitNews,
+        applied: &mut FollowUp,
     ) -> Result<()> {
         let status = news.open.map(|open| if open > 0 { "waiting" } else { "running" });
         if let Some(status) = status.filter(|status| child.is_open() && child.status != *status) {
@@ -143,10 +143,10 @@ impl Waits<'_> {
             Event::subagent("status", child, state.active(), Some(status)).insert(sql, now)?;
         }
         applied.asked.push((child.reference.clone(), news.told.clone()));
-        self.subagents().tell_parent(
+        self.subagents().send_to_parent(
             state,
             sql,
-            EnvelopeBody::Asks(AsksNews { open: None, told: news.told.clone() }),
+            EnvelopeBody::Asks(WaitNews { open: None, told: news.told.clone() }),
         )
     }
 
@@ -160,7 +160,7 @@ impl Waits<'_> {
             kind: wait.kind.as_str().to_owned(),
             title: wait.asked.title.chars().take(TITLE_CHARS).collect(),
             created_at_us: wait.created_us,
-            expires_at_us: wait.ends_us(),
+            expires_at_us: wait.deadline_us(),
             open: wait.state == WaitState::Open,
         };
         let version = if row.open { 1 } else { 2 };
@@ -172,11 +172,11 @@ impl Waits<'_> {
     pub(crate) fn park_run(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let now = self.host.now_us();
         let run = state.active_mut()?;
-        self.budgets().book_time(run, now);
+        self.budgets().charge_time(run, now);
         run.phase = run.phase.parked();
         run.update(sql)?;
         let run = run.clone();
-        self.telemetry().owe_spans(state, sql, &run, self.host.now_us())
+        self.telemetry().schedule_spans(state, sql, &run, self.host.now_us())
     }
 
     /// Ends the flow after the commit that parked the run. It never returns: another flow continues the run.
@@ -184,10 +184,10 @@ impl Waits<'_> {
         self.announce_waits(opened)?;
         if self.activity().wants_progress() {
             self.activity()
-                .tell_waiting(waiting_for(opened).unwrap_or_else(|| "Waiting for a decision".to_owned()))?;
+                .send_waiting(waiting_for(opened).unwrap_or_else(|| "Waiting for a decision".to_owned()))?;
         }
         let run = self.read(|state, _| Ok(state.active().cloned()))?;
-        self.tell_parked()?;
+        self.send_parked()?;
         self.settle(|_| Some(Verdict::Parked(run.clone())));
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
             self.subagents().send_envelopes();
@@ -202,7 +202,7 @@ impl Waits<'_> {
         state: &mut State,
         sql: &dyn Sql,
         wait: &Wait,
-    ) -> Result<Option<Entered>> {
+    ) -> Result<Option<EntryMode>> {
         let parked = state.active().is_some_and(|run| run.phase.is_parked() && Some(run.id) == wait.run);
         let before = |other: &Wait| other.run == wait.run && other.receipt < wait.receipt;
         if !parked || state.meta.waits > 0 && waits::open(sql)?.iter().any(before) {
@@ -213,7 +213,7 @@ impl Waits<'_> {
         run.resume(now);
         run.update(sql)?;
         self.arm(Some(now))?;
-        Ok(Some(Entered::Again))
+        Ok(Some(EntryMode::Again))
     }
 
     /// Cancels all open waits when the thread is stopped.
@@ -265,7 +265,8 @@ impl Waits<'_> {
             let (mut entry, mut failed, mut told) = (None, None, Vec::new());
             for mut wait in self.overdue(state, sql, now, &mut entry)? {
                 self.close_wait(state, sql, &mut wait, WaitState::Expired, None)?;
-                let text = format!("Nobody answered within {}.", lasted(wait.ends_us() - wait.created_us));
+                let text =
+                    format!("Nobody answered within {}.", lasted(wait.deadline_us() - wait.created_us));
                 let on_expiry = wait.asked.on_expiry;
                 if wait.kind == WaitKind::Budget {
                     let outcome = budget::expired(&wait, text);
@@ -321,10 +322,10 @@ impl Waits<'_> {
         state: &mut State,
         sql: &dyn Sql,
         now: i64,
-        entry: &mut Option<Entered>,
+        entry: &mut Option<EntryMode>,
     ) -> Result<Vec<Wait>> {
         let mut overdue = waits::open(sql)?;
-        overdue.retain(|wait| wait.expires_us <= now && wait.ends_us() <= now);
+        overdue.retain(|wait| wait.expires_us <= now && wait.deadline_us() <= now);
         for wait in overdue.extract_if(.., |wait| wait.kind == WaitKind::Task) {
             let until = now + limits::MCP_POLL_MAX_US;
             waits::defer(sql, wait.id, until)?;

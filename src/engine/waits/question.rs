@@ -3,7 +3,9 @@
 
 use serde_json::Value;
 
-use crate::definitions::approval::{Approval, By, Expiry, Mode, Policy, Remember, TextPiece, text_pieces};
+use crate::definitions::approval::{
+    Approval, Approver, Expiry, Mode, Policy, Remember, TextPiece, text_pieces,
+};
 use crate::definitions::tier::tier;
 use crate::definitions::{Implementation, Tier, Tool, ask_user, schema};
 use crate::engine::definitions::Definitions;
@@ -14,12 +16,12 @@ use crate::host::Sql;
 use crate::limits;
 use crate::store::state::State;
 use crate::store::waits;
-use crate::store::waits::{Asked, AskedCall, DecidedBy, OnExpiry, Remembered, WaitKind};
+use crate::store::waits::{ApprovalScope, DecidedBy, OnExpiry, WaitData, WaitKind, WaitingCall};
 
 /// The question that must be answered before a call continues.
 pub(crate) enum Question {
     /// The question is stored and the run is parked.
-    Asked { kind: WaitKind, asked: Box<Asked>, lasts_us: i64 },
+    Asked { kind: WaitKind, asked: Box<WaitData>, lasts_us: i64 },
     /// Asking is forbidden; the model receives an error.
     Forbidden,
     /// The question is larger than a wait may be.
@@ -28,7 +30,7 @@ pub(crate) enum Question {
 
 impl Question {
     /// A question, if its size is within the limit.
-    fn of(kind: WaitKind, asked: Asked, lasts_us: i64) -> Question {
+    fn of(kind: WaitKind, asked: WaitData, lasts_us: i64) -> Question {
         match asked.fits() {
             true => Question::Asked { kind, asked: Box::new(asked), lasts_us },
             false => Question::TooLarge,
@@ -38,7 +40,7 @@ impl Question {
 
 /// Whether the call was approved already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Approved {
+pub(crate) enum PriorApproval {
     No,
     Yes,
 }
@@ -51,10 +53,10 @@ impl Waits<'_> {
         sql: &dyn Sql,
         definitions: &Definitions<'_>,
         tool: &Tool,
-        call: AskedCall,
-        approved: Approved,
+        call: WaitingCall,
+        approved: PriorApproval,
     ) -> Result<Option<Question>> {
-        if approved == Approved::No
+        if approved == PriorApproval::No
             && let Some(approval) = self.needs_approval(definitions, tool, &call.args)
         {
             if self.policy(definitions) == Policy::Never {
@@ -71,11 +73,11 @@ impl Waits<'_> {
             Implementation::Client(client) => {
                 let seconds = client.expires_after_seconds;
                 let lasts_us = seconds.map_or(limits::CLIENT_WAIT_US, in_us);
-                let asked = Asked {
+                let asked = WaitData {
                     title: self.variables().redact(tool.description.clone()),
                     by: DecidedBy::Thread,
                     call: Some(call),
-                    ..Asked::default()
+                    ..WaitData::default()
                 };
                 Some(Question::of(WaitKind::ClientTool, asked, lasts_us))
             }
@@ -110,7 +112,7 @@ impl Waits<'_> {
         &self,
         definitions: &Definitions<'_>,
         tool: &Tool,
-        call: AskedCall,
+        call: WaitingCall,
     ) -> Result<Option<Question>> {
         let own = tool.approval.clone().unwrap_or_default();
         let policy = self.policy(definitions);
@@ -133,7 +135,7 @@ impl Waits<'_> {
         definitions: &Definitions<'_>,
         tool: &Tool,
         approval: &Approval,
-        call: AskedCall,
+        call: WaitingCall,
         again: bool,
     ) -> Result<Question> {
         let within = match approval.remember {
@@ -141,35 +143,35 @@ impl Waits<'_> {
             Remember::Run => Some("run"),
             Remember::Thread => Some("thread"),
         };
-        let remembered = |within: &str| -> Result<Remembered> {
+        let remembered = |within: &str| -> Result<ApprovalScope> {
             let key = digest::key(tool, &call.args, &approval.remember_by)?;
-            Ok(Remembered { within: within.to_owned(), key })
+            Ok(ApprovalScope { within: within.to_owned(), key })
         };
         let remember = within.map(remembered).transpose()?;
         let title = approval
             .title
             .as_ref()
             .map_or_else(|| format!("Run {}", tool.name), |text| filled(text, &call.args));
-        let asked = Asked {
+        let asked = WaitData {
             title: self.variables().redact(title),
             reason: approval.reason.as_ref().map(|text| self.variables().redact(filled(text, &call.args))),
             by: match approval.by {
-                Some(By::Thread) => DecidedBy::Thread,
-                Some(By::Admin) => DecidedBy::Admin,
-                Some(By::Owner) | None => DecidedBy::Owner,
+                Some(Approver::Thread) => DecidedBy::Thread,
+                Some(Approver::Admin) => DecidedBy::Admin,
+                Some(Approver::Owner) | None => DecidedBy::Owner,
             },
             on_expiry: if approval.on_expiry == Expiry::Fail { OnExpiry::Fail } else { OnExpiry::Deny },
             edit: approval.edit.clone(),
             remember,
             again,
             call: Some(call),
-            ..Asked::default()
+            ..WaitData::default()
         };
-        let lasts_us = approval.expires_after_seconds.map_or_else(|| self.lasts_us(definitions), in_us);
+        let lasts_us = approval.expires_after_seconds.map_or_else(|| self.timeout_us(definitions), in_us);
         Ok(Question::of(WaitKind::Approval, asked, lasts_us))
     }
 
-    fn to_person(self, definitions: &Definitions<'_>, call: AskedCall) -> Question {
+    fn to_person(self, definitions: &Definitions<'_>, call: WaitingCall) -> Question {
         let text = |name: &str| call.args.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let choices = call.args.get("choices").and_then(Value::as_array).into_iter().flatten();
         let choices: Vec<String> =
@@ -177,13 +179,19 @@ impl Waits<'_> {
         let free_text =
             call.args.get("free_text").and_then(Value::as_bool).unwrap_or(true) || choices.is_empty();
         let title = self.variables().redact(text("question"));
-        let asked =
-            Asked { title, by: DecidedBy::Thread, choices, free_text, call: Some(call), ..Asked::default() };
-        Question::of(WaitKind::Question, asked, self.lasts_us(definitions))
+        let asked = WaitData {
+            title,
+            by: DecidedBy::Thread,
+            choices,
+            free_text,
+            call: Some(call),
+            ..WaitData::default()
+        };
+        Question::of(WaitKind::Question, asked, self.timeout_us(definitions))
     }
 
     /// The timeout of a wait unless its tool sets one. The level nearest to the call takes precedence.
-    pub(crate) fn lasts_us(&self, definitions: &Definitions<'_>) -> i64 {
+    pub(crate) fn timeout_us(&self, definitions: &Definitions<'_>) -> i64 {
         let (prompt, agent) = (&definitions.prompt.approvals, &definitions.agent.approvals);
         let folder = &self.catalog.settings.approvals;
         let said = [prompt, agent, folder].into_iter().find_map(|of| of.expires_after_seconds);

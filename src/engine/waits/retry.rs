@@ -1,14 +1,14 @@
 //! The long pause before the next attempt at a model or a tool, if a policy parks the run for it
 //! (docs/models.md). The thread's alarm ends it; a person may end it earlier.
 
-use crate::definitions::retry::{Resolved, RetryMode};
+use crate::definitions::retry::{EffectivePolicy, RetryMode};
 use crate::engine::features::Waits;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::store::runs::Parking;
 use crate::store::state::State;
-use crate::store::waits::{Asked, DecidedBy, OnExpiry, Wait, WaitKind, WaitState};
+use crate::store::waits::{DecidedBy, OnExpiry, Wait, WaitData, WaitKind, WaitState};
 use crate::text::shorten;
 
 /// The attempt after the pause.
@@ -25,7 +25,7 @@ pub(crate) struct LaterAttempt {
 }
 
 /// Whether the run parks for a pause.
-pub(crate) fn parks(policy: &Resolved, parking: Parking, pause_us: i64) -> bool {
+pub(crate) fn parks(policy: &EffectivePolicy, parking: Parking, pause_us: i64) -> bool {
     policy.mode == RetryMode::Park && parking == Parking::Possible && pause_us > limits::PARK_ABOVE_US
 }
 
@@ -40,12 +40,12 @@ impl Waits<'_> {
         let now = self.host.now_us();
         let mut reason = self.variables().redact(later.reason);
         shorten(&mut reason, limits::WAIT_REASON_BYTES);
-        let asked = Asked {
+        let asked = WaitData {
             title: self.variables().redact(later.title),
             reason: Some(reason),
             by: DecidedBy::Thread,
             on_expiry: OnExpiry::Continue,
-            ..Asked::default()
+            ..WaitData::default()
         };
         let wait = Wait {
             id: 0,

@@ -23,10 +23,10 @@ use crate::json;
 use crate::limits;
 use crate::memory::calls::{MemoryRequest, answer, check_body};
 use crate::memory::log::row_of;
-use crate::memory::notes::Letter;
-use crate::memory::search::{Found, Hit, SearchQuery, place};
+use crate::memory::notes::NoteRequest;
+use crate::memory::search::{Hit, SearchQuery, SearchResults, place};
 use crate::memory::shared::values::Values;
-use crate::memory::{AskedVectors, Book, Keeper, Owes, named};
+use crate::memory::{MemoryHost, MemoryStore, PendingWork, UnloggedRequests, named};
 use crate::request::memory::{MemoryAsk, MemoryCall};
 use crate::request::{MemoryRoute, Reply};
 use crate::store::log::Attempt;
@@ -74,7 +74,7 @@ impl SharedMemory {
         let MemoryCall { memory, owner, ask } = call;
         let scope = if owner.is_some() { MemoryScope::Owner } else { MemoryScope::Instance };
         let memory = named(&self.catalog, &memory, scope)?;
-        let book = Book::new(&**self, &self.catalog, memory);
+        let book = MemoryStore::new(&**self, &self.catalog, memory);
         match ask {
             MemoryAsk::Route { of, query, idempotency_key } => {
                 check_body(&of, body)?;
@@ -96,17 +96,17 @@ impl SharedMemory {
             }
             MemoryAsk::Find => {
                 self.ready_to_embed(memory).await?;
-                let found = book.search(&asked::<SearchQuery>(body)?).await?;
+                let found = book.search(&parse_body::<SearchQuery>(body)?).await?;
                 // The caller logs the requests.
-                let found = Found { asked: book.asked.take(), ..found };
+                let found = SearchResults { asked: book.asked.take(), ..found };
                 Ok(Reply::json(200, &serde_json::to_value(found).map_err(Error::internal)?))
             }
             MemoryAsk::Look => {
-                let wanted: Vec<Vec<i64>> = asked(body)?;
+                let wanted: Vec<Vec<i64>> = parse_body(body)?;
                 Ok(Reply::json(200, &json!(self.look(memory, &wanted)?)))
             }
             MemoryAsk::Apply => {
-                let told = book.apply(asked::<Letter>(body)?)?;
+                let told = book.apply(parse_body::<NoteRequest>(body)?)?;
                 Ok(Reply::json(200, &json!(told)))
             }
         }
@@ -130,11 +130,11 @@ fn keep_logged(sql: &dyn Sql, rows: impl Iterator<Item = Attempt>) -> Result<()>
     logs::keep(sql, limits::MEMORY_LOG_ROWS)
 }
 
-fn asked<T: DeserializeOwned>(body: &str) -> Result<T> {
+fn parse_body<T: DeserializeOwned>(body: &str) -> Result<T> {
     crate::json::from_str(body).map_err(|error| Error::internal(format!("a call of a memory: {error}")))
 }
 
-impl Keeper for SharedMemory {
+impl MemoryHost for SharedMemory {
     fn host(&self) -> &dyn Host {
         &*self.host
     }
@@ -156,8 +156,8 @@ impl Keeper for SharedMemory {
     fn change(
         &self,
         name: &str,
-        asked: AskedVectors<'_>,
-        work: &mut dyn FnMut(&dyn Sql) -> Result<Owes>,
+        asked: UnloggedRequests<'_>,
+        work: &mut dyn FnMut(&dyn Sql) -> Result<PendingWork>,
     ) -> Result<()> {
         self.host.transaction(|sql| {
             if let Some((model, requests)) = asked {
@@ -166,15 +166,15 @@ impl Keeper for SharedMemory {
                 keep_logged(sql, rows)?;
             }
             match work(sql)? {
-                Owes::Index => {
+                PendingWork::Index => {
                     let now = self.host.now_us();
                     table::owe(sql, name, now)?;
                     // A running handler reads the pending work again before it returns.
                     if self.working.get() { Ok(()) } else { self.host.set_alarm(Some(now)) }
                 }
-                Owes::Progress => table::progressed(sql, true),
-                Owes::Settled => table::progressed(sql, false),
-                Owes::Nothing => Ok(()),
+                PendingWork::Progress => table::progressed(sql, true),
+                PendingWork::Settled => table::progressed(sql, false),
+                PendingWork::Nothing => Ok(()),
             }
         })
     }

@@ -7,11 +7,11 @@ use std::rc::Rc;
 use futures::future::try_join;
 
 use crate::definitions::catalog::RESERVED_PREFIX;
-use crate::definitions::graph::Declared;
+use crate::definitions::graph::DeclaredVariables;
 use crate::definitions::{Memory, VariableKind, template};
 use crate::env::level;
 use crate::env::level::Level;
-use crate::env::{Held, Redactor};
+use crate::env::{Redactor, StoredValue};
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::memory::shared::SharedMemory;
@@ -22,7 +22,7 @@ use crate::request::directory_call::{ROOT, name_of};
 pub(crate) struct Values {
     account: Level,
     instance: Level,
-    declared: OnceCell<Declared>,
+    declared: OnceCell<DeclaredVariables>,
     /// Removes the cached secrets; reset when they change.
     redactor: RefCell<Option<Rc<Redactor>>>,
 }
@@ -101,11 +101,12 @@ impl SharedMemory {
         if let Some(known) = &*self.values.redactor.borrow() {
             return known.clone();
         }
-        let declared = self.values.declared.get_or_init(|| Declared::of(&self.catalog));
+        let declared = self.values.declared.get_or_init(|| DeclaredVariables::of(&self.catalog));
         let mut secrets: Vec<(String, String)> = Vec::new();
         for level in [&self.values.account, &self.values.instance] {
-            let secret =
-                |(name, held): &(&str, &Held)| held.kind == VariableKind::Secret || declared.is_secret(name);
+            let secret = |(name, held): &(&str, &StoredValue)| {
+                held.kind == VariableKind::Secret || declared.is_secret(name)
+            };
             let level = level.borrow();
             let held = level.iter().flat_map(|copy| copy.set.iter()).filter(secret);
             secrets.extend(

@@ -13,7 +13,7 @@ use crate::memory::embed::VectorRequest;
 use crate::memory::index::{STEPS, Step, degrade, is_left, next_request};
 use crate::memory::log::row_of_lost;
 use crate::memory::shared::{SharedMemory, keep_logged};
-use crate::memory::{Book, Keeper, named};
+use crate::memory::{MemoryHost, MemoryStore, named};
 use crate::models::ProviderError;
 use crate::store::jobs::pause_us;
 use crate::store::memory as stores;
@@ -22,9 +22,9 @@ use crate::store::memory::work::Work;
 use futures::future::LocalBoxFuture;
 
 /// Resets the flag when the alarm's handler ends, even after a panic.
-struct Working<'a>(&'a Flag<bool>);
+struct WorkGuard<'a>(&'a Flag<bool>);
 
-impl Drop for Working<'_> {
+impl Drop for WorkGuard<'_> {
     fn drop(&mut self) {
         self.0.set(false);
     }
@@ -35,7 +35,7 @@ impl SharedMemory {
     pub fn alarm(self: Rc<Self>) -> LocalBoxFuture<'static, ()> {
         Box::pin(async move {
             self.working.set(true);
-            let working = Working(&self.working);
+            let working = WorkGuard(&self.working);
             let failed =
                 self.attempt().await.inspect_err(|error| self.log(&format!("a memory: {error}"))).is_err();
             // No await between here and the alarm, so that no change slips in between.
@@ -90,7 +90,7 @@ impl SharedMemory {
             table::update(sql, &begun)
         })?;
         self.ready_to_embed(memory).await?;
-        let book = Book::new(self, &self.catalog, memory);
+        let book = MemoryStore::new(self, &self.catalog, memory);
         for n in 0..STEPS {
             // After a successful step, the model counts as available.
             let attempt = if n == 0 { begun.failures + 1 } else { 1 };
@@ -113,7 +113,7 @@ impl SharedMemory {
     }
 
     /// Schedules a retry after the model failed, with growing pauses.
-    fn later(&self, book: &Book<'_>, failures: u32, error: ProviderError) -> Result<()> {
+    fn later(&self, book: &MemoryStore<'_>, failures: u32, error: ProviderError) -> Result<()> {
         let name = &book.memory.name;
         let now = self.host.now_us();
         let message = self.redactor().text(&error.message).into_owned();

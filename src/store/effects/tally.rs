@@ -9,13 +9,13 @@ use crate::store::state::State;
 /// Cached facts about a thread's effects; read on first use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
-    next: Option<Next>,
+    next: Option<NextDue>,
     counts: Option<Counts>,
 }
 
 /// The next due time. A running effect counts as due at its own time, which has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum NextDue {
     Never,
     At(i64),
 }
@@ -30,14 +30,14 @@ pub(crate) struct Counts {
 impl Tally {
     /// For a new thread.
     pub(crate) fn of_none() -> Tally {
-        Tally { next: Some(Next::Never), counts: Some(Counts { open: 0, ended: 0 }) }
+        Tally { next: Some(NextDue::Never), counts: Some(Counts { open: 0, ended: 0 }) }
     }
 
     /// Adds a scheduled effect.
     pub(crate) fn scheduled(self, at: i64) -> Tally {
         let next = self.next.map(|next| match next {
-            Next::Never => Next::At(at),
-            Next::At(next) => Next::At(next.min(at)),
+            NextDue::Never => NextDue::At(at),
+            NextDue::At(next) => NextDue::At(next.min(at)),
         });
         let counts = self.counts.map(|counts| Counts { open: counts.open + 1, ..counts });
         Tally { next, counts }
@@ -56,8 +56,8 @@ impl Tally {
 /// The next due time, microseconds since 1970.
 pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
     Ok(match state.effects.get().next {
-        Some(Next::Never) => None,
-        Some(Next::At(at)) => Some(at),
+        Some(NextDue::Never) => None,
+        Some(NextDue::At(at)) => Some(at),
         None => {
             let next = integer(
                 sql,
@@ -65,7 +65,7 @@ pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
                  UNION ALL SELECT min(at_us) FROM effects WHERE open = 1)",
                 &[],
             )?;
-            let tally = Tally { next: Some(next.map_or(Next::Never, Next::At)), ..state.effects.get() };
+            let tally = Tally { next: Some(next.map_or(NextDue::Never, NextDue::At)), ..state.effects.get() };
             state.effects.set(tally);
             next
         }
@@ -113,7 +113,7 @@ pub(crate) fn cancel_all(state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
     if next_due(state, sql)?.is_none() {
         return Ok(());
     }
-    state.effects.set(Tally { next: Some(Next::Never), counts: None });
+    state.effects.set(Tally { next: Some(NextDue::Never), counts: None });
     sql.run(
         "UPDATE effects SET open = 0, status = 'agent_canceled', at_us = ?, error = 'The thread was terminated.'
          WHERE open > 0",

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
-use crate::store::file_path::{Below, FilePath};
+use crate::store::file_path::{FilePath, SubtreeRange};
 use crate::store::file_record::FileStats;
 use crate::store::files::{Kind, Row, columns, read};
 
@@ -57,7 +57,7 @@ pub(crate) fn count(sql: &dyn Sql) -> Result<i64> {
 
 /// Removes everything below a directory from the tree. The rows of files remain outside the tree, and later
 /// writes delete their contents piece by piece, because they may be gigabytes.
-pub(crate) fn discard(sql: &dyn Sql, below: &Below) -> Result<()> {
+pub(crate) fn discard(sql: &dyn Sql, below: &SubtreeRange) -> Result<()> {
     let below = below.params();
     sql.run("DELETE FROM files WHERE kind = 0 AND (parent = ? OR (parent >= ? AND parent < ?))", &below)?;
     sql.run(
@@ -67,7 +67,7 @@ pub(crate) fn discard(sql: &dyn Sql, below: &Below) -> Result<()> {
 }
 
 /// Length in bytes of the longest path below a directory; `None` if it is empty.
-pub(crate) fn longest(sql: &dyn Sql, below: &Below) -> Result<Option<i64>> {
+pub(crate) fn longest(sql: &dyn Sql, below: &SubtreeRange) -> Result<Option<i64>> {
     integer(
         sql,
         "SELECT max(length(CAST(parent AS BLOB)) + 1 + length(CAST(name AS BLOB))) FROM files
@@ -77,7 +77,7 @@ pub(crate) fn longest(sql: &dyn Sql, below: &Below) -> Result<Option<i64>> {
 }
 
 /// Moves everything below a directory to another one.
-pub(crate) fn shift(sql: &dyn Sql, below: &Below, to: &FilePath) -> Result<()> {
+pub(crate) fn shift(sql: &dyn Sql, below: &SubtreeRange, to: &FilePath) -> Result<()> {
     let [a, b, c] = below.params();
     let rest = Param::Int(below.directory().chars().count() as i64 + 1);
     sql.run(

@@ -27,18 +27,18 @@ pub(crate) const TABLE: Table = Table {
 };
 
 /// A vector with a byte for each number.
-pub(crate) struct Packed {
+pub(crate) struct QuantizedVector {
     pub(crate) scale: f32,
     pub(crate) numbers: Vec<i8>,
 }
 
-impl Packed {
+impl QuantizedVector {
     /// Packs a vector of length 1.
-    pub(crate) fn of(vector: &[f32]) -> Packed {
+    pub(crate) fn of(vector: &[f32]) -> QuantizedVector {
         let largest = vector.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
         let scale = if largest > 0.0 && largest.is_finite() { largest / 127.0 } else { 1.0 };
         let byte = |x: &f32| (x / scale).round().clamp(-127.0, 127.0) as i8;
-        Packed { scale, numbers: vector.iter().map(byte).collect() }
+        QuantizedVector { scale, numbers: vector.iter().map(byte).collect() }
     }
 }
 
@@ -100,7 +100,7 @@ fn read(cells: &[Cell]) -> Result<Page> {
 pub(crate) fn put(
     sql: &dyn Sql,
     store: i64,
-    vectors: &[(i64, Packed)],
+    vectors: &[(i64, QuantizedVector)],
     live: bool,
     mut placed: impl FnMut(i64, i64) -> Result<()>,
 ) -> Result<()> {
@@ -125,7 +125,7 @@ pub(crate) fn put(
     Ok(())
 }
 
-fn write(data: &mut [u8], place: usize, chunk: i64, packed: &Packed) {
+fn write(data: &mut [u8], place: usize, chunk: i64, packed: &QuantizedVector) {
     let dims = packed.numbers.len();
     let mut copy = |at: usize, bytes: &[u8]| {
         if let Some(into) = data.get_mut(at..at + bytes.len()) {
@@ -284,7 +284,7 @@ mod tests {
         let vector = crate::memory::embedding::demo("Refunds are granted within thirty days.");
         let other = crate::memory::embedding::demo("The shop opens at nine on weekdays.");
         let near = |a: &[f32], b: &[f32]| {
-            let (question, packed) = (Question::of(a), Packed::of(b));
+            let (question, packed) = (Question::of(a), QuantizedVector::of(b));
             let bytes: Vec<u8> = packed.numbers.iter().map(|n| n.cast_unsigned()).collect();
             dot(&question.numbers, &bytes) as f32 * packed.scale * question.scale
         };

@@ -52,7 +52,7 @@ impl Kind {
 
 /// A row to process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pending {
+pub(crate) struct PendingSource {
     pub(crate) kind: Kind,
     pub(crate) of: String,
     /// For a directory: the last file that was checked, and the last document.
@@ -62,7 +62,7 @@ pub(crate) struct Pending {
 
 /// Progress of a memory in the messages of a thread, and its file patterns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct IngestProgress {
     /// Messages up to this seq are ingested.
     pub(crate) messages: i64,
     /// Messages up to this seq may be ingested.
@@ -90,13 +90,13 @@ pub(crate) fn make(state: &mut State, sql: &dyn Sql) -> Result<()> {
 }
 
 /// The progress of a memory; `None` before it has ingested anything.
-pub(crate) fn taken(sql: &dyn Sql, memory: &str) -> Result<Option<Taken>> {
+pub(crate) fn taken(sql: &dyn Sql, memory: &str) -> Result<Option<IngestProgress>> {
     let mut found = None;
     let statement =
         "SELECT place, upto, data FROM mem_sources WHERE memory = ? AND kind = 'state' AND ref = ''";
     sql.each(statement, &[Param::Text(memory)], &mut |cells| {
         if let [place, upto, data] = cells {
-            found = Some(Taken {
+            found = Some(IngestProgress {
                 messages: place.int().unwrap_or_default(),
                 upto: upto.int().unwrap_or_default(),
                 files: data.text().unwrap_or_default().to_owned(),
@@ -108,7 +108,7 @@ pub(crate) fn taken(sql: &dyn Sql, memory: &str) -> Result<Option<Taken>> {
 }
 
 /// Stores the progress of a memory.
-pub(crate) fn set_taken(sql: &dyn Sql, memory: &str, taken: &Taken) -> Result<()> {
+pub(crate) fn set_taken(sql: &dyn Sql, memory: &str, taken: &IngestProgress) -> Result<()> {
     sql.run(
         "INSERT INTO mem_sources (memory, kind, ref, place, upto, data) VALUES (?, 'state', '', ?, ?, ?)
          ON CONFLICT DO UPDATE SET place = excluded.place, upto = excluded.upto, data = excluded.data",
@@ -126,7 +126,7 @@ pub(crate) fn add(sql: &dyn Sql, memory: &str, kind: Kind, of: &str) -> Result<(
 }
 
 /// The next row: files and messages before directories, which may add more of them.
-pub(crate) fn next(sql: &dyn Sql, memory: &str) -> Result<Option<Pending>> {
+pub(crate) fn next(sql: &dyn Sql, memory: &str) -> Result<Option<PendingSource>> {
     let mut found = None;
     let statement = "SELECT kind, ref, place, upto FROM mem_sources WHERE memory = ? AND kind != 'state'
         ORDER BY kind, ref LIMIT 1";
@@ -135,7 +135,7 @@ pub(crate) fn next(sql: &dyn Sql, memory: &str) -> Result<Option<Pending>> {
             return Err(Error::internal("a source has the wrong number of columns"));
         };
         let int = |cell: &Cell| cell.int().unwrap_or_default();
-        found = kind.text().and_then(Kind::parse).map(|kind| Pending {
+        found = kind.text().and_then(Kind::parse).map(|kind| PendingSource {
             kind,
             of: of.text().unwrap_or_default().to_owned(),
             place: int(place),
@@ -147,7 +147,7 @@ pub(crate) fn next(sql: &dyn Sql, memory: &str) -> Result<Option<Pending>> {
 }
 
 /// Stores the progress in a directory.
-pub(crate) fn go_on(sql: &dyn Sql, memory: &str, pending: &Pending) -> Result<()> {
+pub(crate) fn go_on(sql: &dyn Sql, memory: &str, pending: &PendingSource) -> Result<()> {
     sql.run(
         "UPDATE mem_sources SET place = ?, upto = ? WHERE memory = ? AND kind = ? AND ref = ?",
         &[

@@ -359,10 +359,15 @@ pub(crate) fn failure_at(sql: &dyn Sql, block: i64, ended_us: i64) -> Result<Opt
 }
 
 /// A callback for one row.
-pub(crate) type Each<'a> = &'a mut dyn FnMut(Row) -> Result<ControlFlow<()>>;
+pub(crate) type RowVisitor<'a> = &'a mut dyn FnMut(Row) -> Result<ControlFlow<()>>;
 
 /// Passes messages to `each` one by one until it breaks.
-fn each_row(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>], each: Each<'_>) -> Result<()> {
+fn each_row(
+    sql: &dyn Sql,
+    statement: &'static str,
+    params: &[Param<'_>],
+    each: RowVisitor<'_>,
+) -> Result<()> {
     sql.each(statement, params, &mut |cells| each(Row::read(cells)?))
 }
 
@@ -390,4 +395,4 @@ pub(crate) fn filled(sql: &dyn Sql, block: i64, beyond: i64) -> Result<i64> {
 }
 
 /// A row shared between the window in memory and its readers.
-pub(crate) type Shared = Rc<Row>;
+pub(crate) type SharedRow = Rc<Row>;

@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use crate::definitions::message::Role;
 use crate::error::{Error, Result};
 use crate::host::{Param, Sql, integer};
-use crate::store::messages::{Each, Row, columns, each_row, read};
+use crate::store::messages::{Row, RowVisitor, columns, each_row, read};
 
 /// Filter of the messages for a client.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct VisibilityFilter {
     /// Maximum depth.
     pub(crate) depth: u32,
     /// Includes silent messages.
@@ -19,7 +19,7 @@ pub(crate) struct Shown {
 /// Parameters of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageRequest {
-    pub(crate) shown: Shown,
+    pub(crate) shown: VisibilityFilter,
     pub(crate) after: i64,
     pub(crate) before: i64,
     pub(crate) newest_first: bool,
@@ -28,7 +28,7 @@ pub(crate) struct PageRequest {
 }
 
 /// Reads a page.
-pub(crate) fn page(sql: &dyn Sql, wanted: &PageRequest, each: Each<'_>) -> Result<()> {
+pub(crate) fn page(sql: &dyn Sql, wanted: &PageRequest, each: RowVisitor<'_>) -> Result<()> {
     let params = [
         Param::Int(wanted.after),
         Param::Int(wanted.before),
@@ -56,7 +56,7 @@ pub(crate) fn page(sql: &dyn Sql, wanted: &PageRequest, each: Each<'_>) -> Resul
 }
 
 /// Number of messages that match a filter.
-pub(crate) fn count(sql: &dyn Sql, shown: Shown) -> Result<i64> {
+pub(crate) fn count(sql: &dyn Sql, shown: VisibilityFilter) -> Result<i64> {
     let counted = integer(
         sql,
         "SELECT count(*) FROM messages WHERE depth <= ? AND (silent = 0 OR ?)",
@@ -78,7 +78,7 @@ pub(crate) fn count_top_level(sql: &dyn Sql, before: i64) -> Result<i64> {
 }
 
 /// Top-level messages after one seq and up to another, in order.
-pub(crate) fn top_level_between(sql: &dyn Sql, after: i64, upto: i64, each: Each<'_>) -> Result<()> {
+pub(crate) fn top_level_between(sql: &dyn Sql, after: i64, upto: i64, each: RowVisitor<'_>) -> Result<()> {
     each_row(
         sql,
         concat!(
@@ -93,7 +93,7 @@ pub(crate) fn top_level_between(sql: &dyn Sql, after: i64, upto: i64, each: Each
 
 /// Messages that people see after one seq and up to another, in order: top-level, not silent, by users and
 /// models.
-pub(crate) fn said_between(sql: &dyn Sql, after: i64, upto: i64, each: Each<'_>) -> Result<()> {
+pub(crate) fn said_between(sql: &dyn Sql, after: i64, upto: i64, each: RowVisitor<'_>) -> Result<()> {
     each_row(
         sql,
         concat!(
@@ -148,7 +148,7 @@ pub(crate) fn count_waking(sql: &dyn Sql, after: i64, upto: i64) -> Result<i64> 
 }
 
 /// The newest messages, newest first.
-pub(crate) fn newest(sql: &dyn Sql, shown: Shown, limit: i64, each: Each<'_>) -> Result<()> {
+pub(crate) fn newest(sql: &dyn Sql, shown: VisibilityFilter, limit: i64, each: RowVisitor<'_>) -> Result<()> {
     each_row(
         sql,
         concat!(
@@ -162,7 +162,7 @@ pub(crate) fn newest(sql: &dyn Sql, shown: Shown, limit: i64, each: Each<'_>) ->
 }
 
 /// All messages after a seq, in order.
-pub(crate) fn after(sql: &dyn Sql, seq: i64, limit: i64, each: Each<'_>) -> Result<()> {
+pub(crate) fn after(sql: &dyn Sql, seq: i64, limit: i64, each: RowVisitor<'_>) -> Result<()> {
     each_row(
         sql,
         concat!("SELECT ", columns!(), " FROM messages WHERE seq > ? ORDER BY seq LIMIT ?"),
@@ -172,7 +172,7 @@ pub(crate) fn after(sql: &dyn Sql, seq: i64, limit: i64, each: Each<'_>) -> Resu
 }
 
 /// Top-level messages from one seq on and before another, newest first.
-pub(crate) fn top_level_from(sql: &dyn Sql, seq: i64, below: i64, each: Each<'_>) -> Result<()> {
+pub(crate) fn top_level_from(sql: &dyn Sql, seq: i64, below: i64, each: RowVisitor<'_>) -> Result<()> {
     each_row(
         sql,
         concat!(

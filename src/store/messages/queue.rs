@@ -9,7 +9,7 @@ use crate::store::side::Side;
 
 /// Rows from outside that no drain has taken in.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Undrained {
+pub(crate) struct QueueState {
     /// The oldest.
     pub(crate) first: Option<i64>,
     /// The oldest that starts a run or is a queued tool.
@@ -24,7 +24,7 @@ pub(crate) struct Undrained {
 
 /// A queued tool whose step is still open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Queued {
+pub(crate) struct QueuedTool {
     /// Seq of its message; the result has the next seq.
     pub(crate) seq: i64,
     /// Whether the result is stored.
@@ -41,8 +41,8 @@ pub(crate) enum HookStage {
 }
 
 /// Reads the state of the rows after the last block.
-pub(crate) fn undrained(sql: &dyn Sql, block: i64) -> Result<Undrained> {
-    let mut undrained = Undrained::default();
+pub(crate) fn undrained(sql: &dyn Sql, block: i64) -> Result<QueueState> {
+    let mut undrained = QueueState::default();
     sql.each(
         "SELECT min(seq), min(CASE WHEN inbound > 1 THEN seq END), sum(inbound = 2),
             min(CASE WHEN inbound = 2 THEN seq * 2 + (role = 'assistant') END) & 1, sum(inbound = 3)
@@ -50,7 +50,7 @@ pub(crate) fn undrained(sql: &dyn Sql, block: i64) -> Result<Undrained> {
         &[Param::Int(block)],
         &mut |cells| {
             if let [first, opens, waking, by_a, tools] = cells {
-                undrained = Undrained {
+                undrained = QueueState {
                     first: first.int(),
                     opens: opens.int(),
                     waking: waking.int().and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
@@ -65,7 +65,7 @@ pub(crate) fn undrained(sql: &dyn Sql, block: i64) -> Result<Undrained> {
 }
 
 /// The queued tools after the last block, in order.
-pub(crate) fn tools(sql: &dyn Sql, block: i64) -> Result<Vec<Queued>> {
+pub(crate) fn tools(sql: &dyn Sql, block: i64) -> Result<Vec<QueuedTool>> {
     let mut tools = Vec::new();
     sql.each(
         "SELECT seq, EXISTS (SELECT 1 FROM messages AS result WHERE result.seq = messages.seq + 1) FROM messages
@@ -73,7 +73,7 @@ pub(crate) fn tools(sql: &dyn Sql, block: i64) -> Result<Vec<Queued>> {
         &[Param::Int(block)],
         &mut |cells| {
             if let [seq, done] = cells {
-                tools.push(Queued { seq: seq.int().unwrap_or_default(), done: done.int() == Some(1) });
+                tools.push(QueuedTool { seq: seq.int().unwrap_or_default(), done: done.int() == Some(1) });
             }
             Ok(ControlFlow::Continue(()))
         },

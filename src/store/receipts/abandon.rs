@@ -1,6 +1,6 @@
 //! Receipts of calls with an unknown outcome: they were stopped, or the process crashed.
 
-use crate::definitions::scrub::Scrubbed;
+use crate::definitions::scrub::ScrubCounts;
 use crate::error::Result;
 use crate::host::{Param, Sql};
 use crate::store::receipts::{Receipt, ReceiptState, close, list, names};
@@ -17,7 +17,7 @@ pub(crate) fn abandon_run(sql: &dyn Sql, block: i64, now: i64) -> Result<Vec<Rec
     for receipt in &open {
         let state =
             if receipt.has_only_waited() { ReceiptState::Failed } else { ReceiptState::Indeterminate };
-        close(sql, receipt.id, state, None, now, Scrubbed::default())?;
+        close(sql, receipt.id, state, None, now, ScrubCounts::default())?;
     }
     Ok(open)
 }

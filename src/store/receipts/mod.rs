@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::definitions::message::{ToolResult, ToolStatus};
-use crate::definitions::scrub::Scrubbed;
+use crate::definitions::scrub::ScrubCounts;
 use crate::definitions::variable::is_default;
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
@@ -143,16 +143,16 @@ pub(crate) struct ReceiptData {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) opening: Option<Opening>,
     /// Secrets and other data that were removed from its result.
-    #[serde(default, skip_serializing_if = "Scrubbed::is_none")]
-    pub(crate) scrubbed: Scrubbed,
+    #[serde(default, skip_serializing_if = "ScrubCounts::is_none")]
+    pub(crate) scrubbed: ScrubCounts,
     /// State at the MCP server, if the server waits before it continues the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) mcp: Option<AtServer>,
+    pub(crate) mcp: Option<ServerCallState>,
 }
 
 /// State of a call at an MCP server that has started it and waits.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct AtServer {
+pub(crate) struct ServerCallState {
     /// Number of requests for input.
     pub(crate) round: u32,
     /// The waits for people's input that it has requested.
@@ -163,7 +163,7 @@ pub(crate) struct AtServer {
     pub(crate) state: Option<Value>,
     /// The task that it works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) task: Option<AtTask>,
+    pub(crate) task: Option<ServerTask>,
     /// Number of sign-ins that the call has needed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) sign_ins: u32,
@@ -171,7 +171,7 @@ pub(crate) struct AtServer {
 
 /// A task of an MCP server.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct AtTask {
+pub(crate) struct ServerTask {
     /// The server's id.
     pub(crate) id: String,
     /// When it began.
@@ -287,12 +287,12 @@ impl Receipt {
     }
 
     /// The task of an MCP server that works on the call. Polling the task has no side effects.
-    pub(crate) fn task(&self) -> Option<&AtTask> {
+    pub(crate) fn task(&self) -> Option<&ServerTask> {
         self.data.mcp.as_ref().and_then(|at| at.task.as_ref())
     }
 
     /// Data that was removed from its result; a kept result has its own record.
-    pub(crate) fn scrubbed(&self) -> Scrubbed {
+    pub(crate) fn scrubbed(&self) -> ScrubCounts {
         self.data.result.as_ref().map_or(self.data.scrubbed, |result| result.scrubbed)
     }
 
@@ -378,7 +378,7 @@ pub(crate) fn wait_again(sql: &dyn Sql, id: i64) -> Result<()> {
 }
 
 /// Sets a call to wait at its MCP server. It counts as one run, however often it continues.
-pub(crate) fn wait_at_server(sql: &dyn Sql, id: i64, at: &AtServer) -> Result<()> {
+pub(crate) fn wait_at_server(sql: &dyn Sql, id: i64, at: &ServerCallState) -> Result<()> {
     let at = serde_json::to_string(at).map_err(Error::internal)?;
     sql.run(
         "UPDATE calls SET runs = 1, state = 'waiting', result = NULL, ended_us = NULL,
@@ -419,7 +419,7 @@ pub(crate) fn close(
     state: ReceiptState,
     error: Option<&str>,
     now: i64,
-    scrubbed: Scrubbed,
+    scrubbed: ScrubCounts,
 ) -> Result<()> {
     let state = Param::Text(state.as_str());
     let scrubbed = (!scrubbed.is_none()).then(|| serde_json::to_string(&scrubbed)).transpose();

@@ -19,7 +19,7 @@ pub(crate) use crate::store::budget_policy::Policy;
 /// Whether the run is in its last step, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Finishing {
+pub(crate) enum FinalStep {
     #[default]
     No,
     /// It is the last step, paid for by the reserve.
@@ -70,7 +70,7 @@ pub(crate) struct Ledger {
     #[serde(rename = "e", default)]
     pub(crate) estimated: bool,
     #[serde(rename = "f", default)]
-    pub(crate) finishing: Finishing,
+    pub(crate) finishing: FinalStep,
     /// Whether people have denied more, so that they are not asked again; `policy` then holds their
     /// alternative.
     #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
@@ -117,7 +117,7 @@ impl Ledger {
             booked: 0,
             unseen: 0,
             estimated: false,
-            finishing: Finishing::No,
+            finishing: FinalStep::No,
             denied: false,
             calls: 0,
         })
@@ -190,7 +190,7 @@ impl Ledger {
     }
 
     /// Charges an attempt whose log row is written in the same transition.
-    pub(crate) fn book_logged(&mut self, attempt: &Attempt) {
+    pub(crate) fn charge_logged(&mut self, attempt: &Attempt) {
         if let Some(booked) = &attempt.booked {
             self.spent.add(booked);
             self.booked += 1;
@@ -222,7 +222,7 @@ impl Ledger {
     }
 
     /// Whether children hold or have used a part of the budget.
-    pub(crate) fn lends(&self) -> bool {
+    pub(crate) fn has_allocations(&self) -> bool {
         [self.lent, self.children, self.late] != [Amounts::default(); 3]
     }
 
@@ -238,7 +238,7 @@ impl Ledger {
         let mut skip = self.booked;
         logs::of_run(sql, run, &mut |row| {
             if row.kind == logs::ATTEMPT
-                && let Some((booked, estimated)) = booked_of(&row.data)
+                && let Some((booked, estimated)) = charged_of(&row.data)
             {
                 if skip > 0 {
                     skip -= 1;
@@ -260,7 +260,7 @@ fn bit(scope: BudgetScope, unit: Unit) -> u32 {
 }
 
 /// The use of an attempt in its log row, and whether it is an estimate.
-fn booked_of(data: &str) -> Option<(Amounts, bool)> {
+fn charged_of(data: &str) -> Option<(Amounts, bool)> {
     let data: Map<String, Value> = crate::json::from_str(data).ok()?;
     let booked = crate::json::from_value(data.get("booked")?.clone()).ok()?;
     Some((booked, data.get("usage_estimated") == Some(&Value::Bool(true))))

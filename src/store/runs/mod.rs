@@ -35,7 +35,7 @@ use crate::store::runs::diagnostics::Diagnostics;
 use crate::store::runs::end::{End, Outcome, Reason};
 use crate::store::runs::ledger::Ledger;
 use crate::store::runs::session_result::SessionResult;
-use crate::store::side::{Asked, Side};
+use crate::store::side::{CodeRequest, Side};
 use crate::store::table::Table;
 
 /// The program counter of the engine. At most the newest row is unfinished.
@@ -132,7 +132,7 @@ pub(crate) struct Run {
     /// Complete turns of the session, of both sides together (spec §35.2).
     pub(crate) turns: u32,
     /// Request by code since the last step.
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<CodeRequest>,
     /// Result from the session tool that ended it.
     pub(crate) result: Option<SessionResult>,
     pub(crate) diagnostics: Diagnostics,
@@ -284,7 +284,7 @@ impl Run {
                 Param::Int(self.turn_from),
                 Param::Text(self.side.as_str()),
                 Param::Int(i64::from(self.turns)),
-                self.asked.map(Asked::as_str).into(),
+                self.asked.map(CodeRequest::as_str).into(),
                 result.as_ref().into(),
                 diagnostics.as_ref().into(),
                 self.snapshot.as_ref().into(),
@@ -433,7 +433,7 @@ impl Run {
             resume_us: resume.int(),
             short_below: number(short_below),
             turns: small(turns),
-            asked: asked.text().and_then(Asked::parse),
+            asked: asked.text().and_then(CodeRequest::parse),
             result: result.text().map(crate::json::from_str).transpose().map_err(Error::internal)?,
             diagnostics: Diagnostics::parse(diagnostics.text())?,
             trace: trace.text().map(str::to_owned),

@@ -17,12 +17,12 @@ pub(crate) struct Recall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) injected: Option<usize>,
     /// In the order of the marks, from `m1` on.
-    pub(crate) found: Vec<Recalled>,
+    pub(crate) found: Vec<RecallHit>,
 }
 
 /// A result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Recalled {
+pub(crate) struct RecallHit {
     pub(crate) memory: String,
     /// Numbers of its chunks.
     pub(crate) chunks: Vec<i64>,

@@ -21,7 +21,7 @@ use crate::store::amounts::BudgetScope;
 use crate::store::state::State;
 use crate::store::table::Table;
 pub(crate) use crate::store::waits::initial::{InitialWait, initial};
-pub(crate) use crate::store::waits::sign_in::AskedSignIn;
+pub(crate) use crate::store::waits::sign_in::SignInState;
 
 /// Created with the first wait: other threads have no such table. `open` is 1 while the wait is open. It
 /// leads the primary key, so that open waits are found without an index. `receipt`: the waiting call;
@@ -164,7 +164,7 @@ pub(crate) enum OnExpiry {
 
 /// The call that waits, as shown to the person who decides. An approval runs exactly this call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct AskedCall {
+pub(crate) struct WaitingCall {
     /// The model's id of the call.
     pub(crate) id: String,
     pub(crate) tool: String,
@@ -177,9 +177,9 @@ pub(crate) struct AskedCall {
 /// The constant data of a wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Asked {
+pub(crate) struct WaitData {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) call: Option<AskedCall>,
+    pub(crate) call: Option<WaitingCall>,
     pub(crate) title: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
@@ -190,7 +190,7 @@ pub(crate) struct Asked {
     pub(crate) edit: Vec<String>,
     /// The key for later calls to which the approval applies too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) remember: Option<Remembered>,
+    pub(crate) remember: Option<ApprovalScope>,
     /// Answers that a question offers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) choices: Vec<String>,
@@ -204,16 +204,16 @@ pub(crate) struct Asked {
     pub(crate) workers: Option<AwaitedWorkers>,
     /// The limit that was reached.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) budget: Option<AskedBudget>,
+    pub(crate) budget: Option<BudgetQuestion>,
     /// The input that an MCP server or a tool requests.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) input: Option<AskedInput>,
+    pub(crate) input: Option<InputForm>,
     /// The data of a sign-in.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sign_in: Option<AskedSignIn>,
+    pub(crate) sign_in: Option<SignInState>,
 }
 
-impl Asked {
+impl WaitData {
     /// Whether its JSON and the digest fit in a row.
     pub(crate) fn fits(&self) -> bool {
         json_bytes(self) + DIGEST_BYTES <= limits::WAIT_DATA_BYTES
@@ -222,7 +222,7 @@ impl Asked {
 
 /// The input that an MCP server or a tool requests, besides the title: a form to fill in, or a page to visit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct AskedInput {
+pub(crate) struct InputForm {
     /// The server's name in the folder; empty if a tool of the application asks.
     pub(crate) server: String,
     /// The asker's name for this input.
@@ -237,7 +237,7 @@ pub(crate) struct AskedInput {
 
 /// A limit that forbids the next attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct AskedBudget {
+pub(crate) struct BudgetQuestion {
     pub(crate) scope: BudgetScope,
     pub(crate) unit: Unit,
     pub(crate) limit: i64,
@@ -263,7 +263,7 @@ pub(crate) struct AwaitedWorkers {
 
 /// The later calls to which an approval applies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Remembered {
+pub(crate) struct ApprovalScope {
     /// `run` or `thread`.
     pub(crate) within: String,
     /// `<tool>:<hash of the arguments>`.
@@ -313,7 +313,7 @@ pub(crate) struct Wait {
     pub(crate) batch: Option<i64>,
     /// The digest of the decided call: its tool, definition and arguments.
     pub(crate) digest: Option<String>,
-    pub(crate) asked: Asked,
+    pub(crate) asked: WaitData,
     pub(crate) decision: Option<Decision>,
     pub(crate) created_us: i64,
     pub(crate) expires_us: i64,
@@ -553,8 +553,9 @@ mod tests {
 
     #[test]
     fn all_that_is_asked_counts_to_the_byte() {
-        let call = |args: Value| AskedCall { id: "c".into(), tool: "pay".into(), tier: Tier::ReadOnly, args };
-        let of = |text: String| Asked { call: Some(call(json!({ "to": text }))), ..Asked::default() };
+        let call =
+            |args: Value| WaitingCall { id: "c".into(), tool: "pay".into(), tier: Tier::ReadOnly, args };
+        let of = |text: String| WaitData { call: Some(call(json!({ "to": text }))), ..WaitData::default() };
         let most = limits::WAIT_DATA_BYTES - DIGEST_BYTES - json_bytes(&of(String::new()));
         assert!(of("x".repeat(most)).fits());
         assert!(!of("x".repeat(most + 1)).fits());
@@ -564,10 +565,10 @@ mod tests {
         let half = || "x".repeat(most / 2 + 1);
         assert!(of(half()).fits());
         for more in [
-            Asked { title: half(), ..of(half()) },
-            Asked { reason: Some(half()), ..of(half()) },
-            Asked { choices: vec![half()], ..of(half()) },
-            Asked { edit: vec![half()], ..of(half()) },
+            WaitData { title: half(), ..of(half()) },
+            WaitData { reason: Some(half()), ..of(half()) },
+            WaitData { choices: vec![half()], ..of(half()) },
+            WaitData { edit: vec![half()], ..of(half()) },
         ] {
             assert!(!more.fits());
         }

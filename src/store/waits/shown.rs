@@ -5,12 +5,12 @@ use serde_json::Value;
 use crate::json;
 use crate::store::amounts::BudgetScope;
 use crate::store::meta::Meta;
-use crate::store::waits::{Asked, AskedBudget, AskedInput, AwaitedWorkers, Decision, Wait, WaitKind};
+use crate::store::waits::{AwaitedWorkers, BudgetQuestion, Decision, InputForm, Wait, WaitData, WaitKind};
 
 impl Wait {
     /// The public form. `message`: maps a seq to the id of its message.
     pub(crate) fn to_json(&self, meta: &Meta, message: &dyn Fn(i64) -> String) -> Value {
-        let Asked {
+        let WaitData {
             call,
             title,
             reason,
@@ -35,7 +35,7 @@ impl Wait {
             "id": self.public_id(&meta.stem), "kind": self.kind.as_str(), "state": self.state.as_str(),
             "threadId": meta.thread_id, "run": self.run.map(|run| format!("r_{run}")), "batch": self.batch.map(message),
             "call": call, "title": title, "reason": reason, "allows": self.allows(), "by": by,
-            "createdAt": self.created_us, "expiresAt": self.ends_us(), "onExpiry": on_expiry,
+            "createdAt": self.created_us, "expiresAt": self.deadline_us(), "onExpiry": on_expiry,
             "decision": self.decision.as_ref().map(|decision| &decision.decision), "decidedAt": self.closed_us,
             "decidedBy": self.decision.as_ref().map(Decision::who),
         });
@@ -50,7 +50,7 @@ impl Wait {
             if let Some(budget) = budget {
                 fields.insert("budget".into(), budget.to_json());
             }
-            if let Some(AskedInput { server, name, form, url }) = input {
+            if let Some(InputForm { server, name, form, url }) = input {
                 // A tool's question has a name that the application knows.
                 match server.as_str() {
                     "" => fields.insert("name".into(), json!(name)),
@@ -91,9 +91,9 @@ impl Wait {
     }
 }
 
-impl AskedBudget {
+impl BudgetQuestion {
     fn to_json(&self) -> Value {
-        let AskedBudget { scope, unit, limit, spent, needed, for_child, .. } = self;
+        let BudgetQuestion { scope, unit, limit, spent, needed, for_child, .. } = self;
         json!({
             "scope": scope, "unit": unit, "limit": unit.shown(*limit), "spent": unit.shown(*spent),
             "needed": unit.shown(*needed), "forChild": for_child,

@@ -8,7 +8,7 @@ use crate::store::waits::{Wait, WaitKind};
 
 /// A sign-in that a run waits for. It is never shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct AskedSignIn {
+pub(crate) struct SignInState {
     /// The directory that keeps the token.
     pub(crate) directory: String,
     /// The name of the token there.
@@ -26,7 +26,7 @@ const PAUSE_US: (i64, i64) = (15 * SECOND_US, 1_800 * SECOND_US);
 
 impl Wait {
     /// The time when it ends without a decision.
-    pub(crate) fn ends_us(&self) -> i64 {
+    pub(crate) fn deadline_us(&self) -> i64 {
         self.asked.sign_in.as_ref().map_or(self.expires_us, |asked| asked.ends_us)
     }
 
@@ -43,6 +43,6 @@ impl Wait {
     /// The next poll for a sign-in elsewhere: after a quarter of the time waited so far.
     pub(crate) fn next_look_us(&self, now: i64) -> i64 {
         let pause = ((now - self.created_us) / 4).clamp(PAUSE_US.0, PAUSE_US.1);
-        (now + pause).min(self.ends_us())
+        (now + pause).min(self.deadline_us())
     }
 }

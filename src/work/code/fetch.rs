@@ -11,25 +11,25 @@ use futures::future::{Either, select};
 use serde_json::Value as Json;
 
 use crate::host::Host;
-use crate::host::http::{Reads, Request};
+use crate::host::http::{HeaderSelection, Request};
 use crate::json;
 use crate::limits;
 use crate::sandbox::backlog::{SMALL_BYTES, reserve};
-use crate::sandbox::{BinaryKind, Function, Thrown, Value};
-use crate::work::Surroundings;
+use crate::sandbox::{BinaryKind, Exception, Function, Value};
+use crate::work::WorkContext;
 use crate::work::code::args::Args;
-use crate::work::outbound::{self, Chosen, Unsent};
+use crate::work::outbound::{self, SendError, UrlOrigin};
 
 const HEADERS: &str = "fetch: headers must be an object of texts, or pairs of texts.";
 
 /// Senders that abort active requests, by the code's number for each.
-type Under = Rc<RefCell<HashMap<u64, oneshot::Sender<()>>>>;
+type ActiveRequests = Rc<RefCell<HashMap<u64, oneshot::Sender<()>>>>;
 
 /// Returns `fetch` and `abort`: `fetch(url, { method, headers, body, id })` returns `{ status, headers, body
 /// }`, and `abort(id)` ends such a request. Redirects are not followed. isolate/web/http.js wraps these for
 /// the code.
-pub(crate) fn fetch(around: &Rc<dyn Surroundings>, allowed: Vec<String>) -> (Function, Function) {
-    let under = Under::default();
+pub(crate) fn fetch(around: &Rc<dyn WorkContext>, allowed: Vec<String>) -> (Function, Function) {
+    let under = ActiveRequests::default();
     let abort = {
         let under = under.clone();
         Function::new("abort", move |args| {
@@ -43,12 +43,13 @@ pub(crate) fn fetch(around: &Rc<dyn Surroundings>, allowed: Vec<String>) -> (Fun
     let fetch = Function::new("fetch", move |args| {
         let (around, allowed, under) = (around.clone(), allowed.clone(), under.clone());
         // Registered synchronously, because `abort` may be the next call.
-        let entered = args.get(1).and_then(|init| number(init.get("id"))).map(|id| Entered::new(under, id));
+        let entered =
+            args.get(1).and_then(|init| number(init.get("id"))).map(|id| ActiveRequest::new(under, id));
         Box::pin(async move {
             let request = request(args)?;
             permitted(&request.url, &allowed)?;
             if let Some(what) = outbound::refused(&**around.host(), &request.url) {
-                return Err(Thrown::new(format!("fetch: {what} is not allowed here.")));
+                return Err(Exception::new(format!("fetch: {what} is not allowed here.")));
             }
             around.counts_request();
             match entered {
@@ -68,49 +69,49 @@ fn number(value: &Value) -> Option<u64> {
 }
 
 /// An active request that can be aborted.
-struct Entered {
-    under: Under,
+struct ActiveRequest {
+    under: ActiveRequests,
     id: u64,
     ended: Option<oneshot::Receiver<()>>,
 }
 
-impl Entered {
-    fn new(under: Under, id: u64) -> Entered {
+impl ActiveRequest {
+    fn new(under: ActiveRequests, id: u64) -> ActiveRequest {
         let (end, ended) = oneshot::channel();
         under.borrow_mut().insert(id, end);
-        Entered { under, id, ended: Some(ended) }
+        ActiveRequest { under, id, ended: Some(ended) }
     }
 
     /// Drops the request, which cancels it, when it is aborted.
     async fn until_ended(
         mut self,
-        sent: impl Future<Output = Result<Value, Thrown>>,
-    ) -> Result<Value, Thrown> {
+        sent: impl Future<Output = Result<Value, Exception>>,
+    ) -> Result<Value, Exception> {
         let Some(ended) = self.ended.take() else { return sent.await };
         match select(Box::pin(sent), ended).await {
             Either::Left((answer, _)) => answer,
             Either::Right(_) => {
-                Err(Thrown { name: "AbortError".to_owned(), ..Thrown::new("The request was aborted.") })
+                Err(Exception { name: "AbortError".to_owned(), ..Exception::new("The request was aborted.") })
             }
         }
     }
 }
 
-impl Drop for Entered {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         self.under.borrow_mut().remove(&self.id);
     }
 }
 
-async fn sent(host: &dyn Host, request: Request) -> Result<Value, Thrown> {
-    let failed = |error: &dyn std::fmt::Display| Thrown {
+async fn sent(host: &dyn Host, request: Request) -> Result<Value, Exception> {
+    let failed = |error: &dyn std::fmt::Display| Exception {
         name: "TypeError".to_owned(),
-        ..Thrown::new(format!("fetch failed: {error}"))
+        ..Exception::new(format!("fetch failed: {error}"))
     };
-    let sent = outbound::send(host, request, Chosen::ByOthers).await;
+    let sent = outbound::send(host, request, UrlOrigin::ByOthers).await;
     let mut response = sent.map_err(|unsent| match unsent {
-        Unsent::Looked(why) => Thrown { name: "TypeError".to_owned(), ..Thrown::new(why) },
-        Unsent::Failed(error) => failed(&error),
+        SendError::Looked(why) => Exception { name: "TypeError".to_owned(), ..Exception::new(why) },
+        SendError::Failed(error) => failed(&error),
     })?;
     let mut body = Vec::new();
     let mut reserved = false;
@@ -136,37 +137,37 @@ async fn sent(host: &dyn Host, request: Request) -> Result<Value, Thrown> {
     ]))
 }
 
-fn request(args: Vec<Value>) -> Result<Request, Thrown> {
+fn request(args: Vec<Value>) -> Result<Request, Exception> {
     let mut args = Args::new(args);
     let url = args.text("url")?;
     let init = args.next();
     let method = init.get("method").text().unwrap_or("GET").to_ascii_uppercase();
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].into_iter().find(|known| *known == method);
-    let method = known.ok_or_else(|| Thrown::new(format!("fetch: there is no method {method} here.")))?;
+    let method = known.ok_or_else(|| Exception::new(format!("fetch: there is no method {method} here.")))?;
     let mut headers = Vec::new();
     let pairs = match init.get("headers").to_json() {
         None | Some(Json::Null) => Vec::new(),
         Some(Json::Array(pairs)) => pairs,
         Some(Json::Object(named)) => named.into_iter().map(|(name, value)| json!([name, value])).collect(),
-        Some(_) => return Err(Thrown::new(HEADERS)),
+        Some(_) => return Err(Exception::new(HEADERS)),
     };
     for pair in &pairs {
         let text = |at: usize| pair.get(at).and_then(Json::as_str);
-        let (Some(name), Some(value)) = (text(0), text(1)) else { return Err(Thrown::new(HEADERS)) };
+        let (Some(name), Some(value)) = (text(0), text(1)) else { return Err(Exception::new(HEADERS)) };
         headers.push((name.to_ascii_lowercase(), value.to_owned()));
     }
     let body = match init.get("body") {
         Value::Undefined | Value::Null => None,
         Value::String(text) => Some(Bytes::from(text.clone())),
         Value::Binary(_, bytes) => Some(bytes.clone()),
-        _ => return Err(Thrown::new("fetch: the body must be a text or bytes.")),
+        _ => return Err(Exception::new("fetch: the body must be a text or bytes.")),
     };
-    Ok(Request { method, url, headers, body, reads: Reads::All })
+    Ok(Request { method, url, headers, body, reads: HeaderSelection::All })
 }
 
 /// Whether the URL's host is listed. An entry without a port means the scheme's default port.
-fn permitted(url: &str, allowed: &[String]) -> Result<(), Thrown> {
-    let refused = |what: String| Err(Thrown { name: "TypeError".to_owned(), ..Thrown::new(what) });
+fn permitted(url: &str, allowed: &[String]) -> Result<(), Exception> {
+    let refused = |what: String| Err(Exception { name: "TypeError".to_owned(), ..Exception::new(what) });
     let Some((host, port, usual)) = target(url) else {
         return refused(
             "fetch: only plain http and https URLs can be reached, without user and password.".to_owned(),

@@ -11,10 +11,10 @@ use crate::definitions::{Code, WEB_HTTP};
 use crate::host::{Host, Sleep};
 use crate::limits;
 use crate::sandbox::{
-    BinaryKind, CodeError, CodeHandle, CodeResult, Function, Options, Status, Thrown, Value,
+    BinaryKind, CodeError, CodeHandle, CodeResult, Exception, Function, Options, Status, Value,
 };
 use crate::sdk::ThreadState;
-use crate::work::Surroundings;
+use crate::work::WorkContext;
 use crate::work::code::bridge;
 use crate::work::code::fetch::fetch;
 use crate::work::code::place::place;
@@ -63,7 +63,7 @@ impl Order {
 
 /// Calls the function. Returns its value, or an error text.
 pub(crate) async fn run_file(
-    around: Rc<dyn Surroundings>,
+    around: Rc<dyn WorkContext>,
     code: &Code,
     call: FileCall,
 ) -> Result<Value, String> {
@@ -90,7 +90,7 @@ pub(crate) async fn run_file(
 }
 
 fn start_file(
-    around: &Rc<dyn Surroundings>,
+    around: &Rc<dyn WorkContext>,
     code: &Code,
     modules: Vec<(String, String)>,
     call: FileCall,
@@ -135,7 +135,7 @@ fn entropy(host: &dyn Host) -> Value {
 }
 
 /// Writes the code's console output to the operator's log.
-fn log_lines(around: &dyn Surroundings, file: &str, result: &CodeResult) {
+fn log_lines(around: &dyn WorkContext, file: &str, result: &CodeResult) {
     for log in &result.logs {
         let text: String = around.without_secrets(log.text()).into();
         around.log(&format!("{file} {}: {text}", log.level));
@@ -191,7 +191,7 @@ fn handle(execution: CodeHandle) -> Value {
         let settled = execution.borrow().as_ref().map(CodeHandle::result);
         let execution = execution.clone();
         Box::pin(async move {
-            let settled = settled.ok_or_else(|| Thrown::new("The result of this execution was taken."))?;
+            let settled = settled.ok_or_else(|| Exception::new("The result of this execution was taken."))?;
             let result = settled.await;
             drop(execution.take());
             Ok(result.to_value())

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::definitions::WEB_HTTP;
 use crate::sandbox::Value;
 use crate::sdk::code::Web;
-use crate::work::Surroundings;
+use crate::work::WorkContext;
 use crate::work::code::fetch::fetch;
 use crate::work::code::file::sleep;
 
@@ -20,7 +20,7 @@ const MODULES: [(&str, &[&str]); 5] = [
 ];
 
 /// The network access of this code, limited to these hosts.
-pub(crate) fn web(around: &Rc<dyn Surroundings>, code: &str, allowed_hosts: Vec<String>) -> Web {
+pub(crate) fn web(around: &Rc<dyn WorkContext>, code: &str, allowed_hosts: Vec<String>) -> Web {
     if allowed_hosts.is_empty() {
         return Web::closed(
             "fetch: no host can be reached from here: the prompt lists execute_code without `allowedHosts`.",

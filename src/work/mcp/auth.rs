@@ -5,21 +5,21 @@
 use bytes::Bytes;
 use futures::StreamExt;
 
-use crate::host::http::{Reads, Request, is_same_place};
+use crate::host::http::{HeaderSelection, Request, is_same_place};
 use crate::limits;
 use crate::mcp_client::oauth::discovery::{Issuer, Resource};
 use crate::mcp_client::oauth::grant::{Client, Grant, NoToken, Token};
 use crate::mcp_client::oauth::{Challenge, discovery, grant, registration};
-use crate::work::Surroundings;
-use crate::work::outbound::{self, Chosen, refused_in_clear};
-use crate::work::timeout::Watch;
+use crate::work::WorkContext;
+use crate::work::outbound::{self, UrlOrigin, refused_in_clear};
+use crate::work::timeout::Deadline;
 
 /// Time limit of one request, in milliseconds.
 const LIMIT_MS: u64 = 20_000;
 
 /// The authorization server of a resource.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct AuthorizationServer {
     pub(crate) resource: Resource,
     pub(crate) issuer: Issuer,
 }
@@ -29,11 +29,11 @@ pub(crate) struct Found {
 /// # Errors
 /// The reason why none was found, without a full stop.
 pub(crate) async fn discover(
-    around: &dyn Surroundings,
+    around: &dyn WorkContext,
     server: &str,
     challenge: &Challenge,
     wanted: Option<&str>,
-) -> Result<Found, String> {
+) -> Result<AuthorizationServer, String> {
     let addresses = discovery::resource_addresses(server, challenge);
     let resource = first(around, server, &addresses, |body| discovery::resource(server, body)).await?;
     let issuer = match wanted {
@@ -51,12 +51,12 @@ pub(crate) async fn discover(
     if let Some(place) = refused_in_clear(&**around.host(), &issuer.token_endpoint) {
         return Err(format!("{} is at {place}", issuer.issuer));
     }
-    Ok(Found { resource, issuer })
+    Ok(AuthorizationServer { resource, issuer })
 }
 
 /// Parses the first URL that responds with 200. If that response is invalid, the search ends.
 async fn first<T>(
-    around: &dyn Surroundings,
+    around: &dyn WorkContext,
     server: &str,
     addresses: &[String],
     read: impl Fn(&[u8]) -> Result<T, String>,
@@ -64,8 +64,13 @@ async fn first<T>(
     let mut failed = String::new();
     for address in addresses {
         let headers = vec![("accept".to_owned(), "application/json".to_owned())];
-        let request =
-            Request { method: "GET", url: address.clone(), headers, body: None, reads: Reads::Type };
+        let request = Request {
+            method: "GET",
+            url: address.clone(),
+            headers,
+            body: None,
+            reads: HeaderSelection::Type,
+        };
         match send(around, server, request).await {
             Ok((200, body)) => return read(&body).map_err(|why| format!("{address}: {why}")),
             Ok((status, _)) => failed = format!("{address}: http {status}"),
@@ -77,7 +82,7 @@ async fn first<T>(
 
 /// Requests a token.
 pub(crate) async fn token(
-    around: &dyn Surroundings,
+    around: &dyn WorkContext,
     client: &Client,
     grant: &Grant<'_>,
     (scope, secret): (&str, Option<&str>),
@@ -86,7 +91,7 @@ pub(crate) async fn token(
     let asked = client.asks(grant, scope, secret);
     let (headers, body) = (asked.headers.clone(), Some(Bytes::from(asked.body.clone())));
     let url = client.endpoint.clone();
-    let request = Request { method: "POST", url, headers, body, reads: Reads::Type };
+    let request = Request { method: "POST", url, headers, body, reads: HeaderSelection::Type };
     let sent = send(around, &client.resource, request).await;
     let (status, body) = sent.map_err(|why| NoToken::Failed(format!("{}: {why}", client.endpoint)))?;
     let now = around.host().now_us();
@@ -100,11 +105,11 @@ pub(crate) async fn token(
 /// # Errors
 /// The reason why it failed, without a full stop.
 pub(crate) async fn register(
-    around: &dyn Surroundings,
-    found: &Found,
+    around: &dyn WorkContext,
+    found: &AuthorizationServer,
     origin: &str,
 ) -> Result<Client, String> {
-    let Found { resource, issuer } = found;
+    let AuthorizationServer { resource, issuer } = found;
     let url = issuer.registration_endpoint.clone().filter(|url| !url.is_empty());
     let url = url.ok_or_else(|| {
         format!("{} takes neither the address of a description nor registrations: the definition needs a `clientId`", issuer.issuer)
@@ -116,7 +121,7 @@ pub(crate) async fn register(
     let headers =
         ["content-type", "accept"].map(|name| (name.to_owned(), "application/json".to_owned())).to_vec();
     let body = Some(Bytes::from(body));
-    let request = Request { method: "POST", url: url.clone(), headers, body, reads: Reads::Type };
+    let request = Request { method: "POST", url: url.clone(), headers, body, reads: HeaderSelection::Type };
     let sent = send(around, &resource.resource, request).await;
     let (status, body) = sent.map_err(|why| format!("{url}: {why}"))?;
     registration::registered(issuer, (&resource.resource, origin), method, (status, &body))
@@ -124,12 +129,13 @@ pub(crate) async fn register(
 }
 
 /// Sends a request; returns status and body. Only the address of `server` was chosen by the deployment.
-async fn send(around: &dyn Surroundings, server: &str, request: Request) -> Result<(u16, Vec<u8>), String> {
+async fn send(around: &dyn WorkContext, server: &str, request: Request) -> Result<(u16, Vec<u8>), String> {
     if let Some(place) = refused_in_clear(&**around.host(), &request.url) {
         return Err(format!("{place}, which is not allowed here"));
     }
     around.counts_request();
-    let chosen = if is_same_place(server, &request.url) { Chosen::ByDeployment } else { Chosen::ByOthers };
+    let chosen =
+        if is_same_place(server, &request.url) { UrlOrigin::ByDeployment } else { UrlOrigin::ByOthers };
     let exchange = async {
         let sent = outbound::send(&**around.host(), request, chosen).await;
         let mut response = sent.map_err(|error| error.to_string())?;
@@ -142,6 +148,6 @@ async fn send(around: &dyn Surroundings, server: &str, request: Request) -> Resu
         }
         Ok((response.status, body))
     };
-    let answered = Watch::for_ms(&**around.host(), LIMIT_MS).within(exchange).await;
+    let answered = Deadline::for_ms(&**around.host(), LIMIT_MS).within(exchange).await;
     answered.unwrap_or_else(|| Err(format!("no answer within {} s", LIMIT_MS / 1000)))
 }

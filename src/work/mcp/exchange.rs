@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 
 use crate::definitions::retry::RetryOn;
 use crate::host::Host;
-use crate::host::http::{FetchError, Reads, Request, Response};
+use crate::host::http::{FetchError, HeaderSelection, Request, Response};
 use crate::limits;
 use crate::mcp_client::Era;
 use crate::mcp_client::ask::{self, Ask, answer_to};
-use crate::mcp_client::reader::{Broken, Place, Reader, RpcError, Said};
-use crate::work::mcp::{Failed, PROTOCOL, Peer, Trouble, UNREACHABLE};
-use crate::work::outbound::{self, Chosen};
+use crate::mcp_client::reader::{InvalidResponse, Reader, ResumePoint, RpcError, ServerMessage};
+use crate::work::mcp::{PROTOCOL, Peer, RequestError, TransportError, UNREACHABLE};
+use crate::work::outbound::{self, UrlOrigin};
 
 /// Maximum number of the server's own requests that are answered during one response.
 const ANSWERED: usize = 16;
@@ -28,15 +28,15 @@ pub(super) struct Message {
 }
 
 /// The response.
-pub(super) enum Came {
+pub(super) enum ServerResponse {
     Result(Map<String, Value>),
     Error(RpcError),
     /// A status other than 2xx.
-    Refused(Refused),
+    Refused(RefusedResponse),
 }
 
 /// A response other than 2xx.
-pub(super) struct Refused {
+pub(super) struct RefusedResponse {
     pub(super) status: u16,
     /// The beginning of the body.
     pub(super) body: Vec<u8>,
@@ -53,29 +53,32 @@ pub(super) fn request_id(host: &dyn Host) -> String {
 
 impl Peer<'_> {
     /// Sends a request and reads its response.
-    pub(super) async fn exchange(&self, ask: &Ask, era: &Era) -> Result<Came, Failed> {
+    pub(super) async fn exchange(&self, ask: &Ask, era: &Era) -> Result<ServerResponse, RequestError> {
         let message = self.message(ask, Some(era));
         let id = message.id.clone();
-        let response = self.send(message, Reads::Type).await?;
+        let response = self.send(message, HeaderSelection::Type).await?;
         self.read(response, id, era).await
     }
 
     /// The same for `initialize`, whose response headers contain the session.
-    pub(super) async fn send_for_session(&self, message: Message) -> Result<(Came, Option<String>), Failed> {
+    pub(super) async fn send_for_session(
+        &self,
+        message: Message,
+    ) -> Result<(ServerResponse, Option<String>), RequestError> {
         let id = message.id.clone();
-        let response = self.send(message, Reads::All).await?;
+        let response = self.send(message, HeaderSelection::All).await?;
         let session = response.header("mcp-session-id").map(str::to_owned);
         Ok((self.read(response, id, &Era::Modern).await?, session))
     }
 
     /// Sends a notification, which has no response.
-    pub(super) async fn tell(&self, era: &Era, body: String) -> Result<(), Failed> {
+    pub(super) async fn tell(&self, era: &Era, body: String) -> Result<(), RequestError> {
         let headers = self.with_own(ask::headers(Some(era)));
         // The response does not matter: the next request shows whether the server accepted it.
-        self.send(Message { id: String::new(), headers, body }, Reads::Type).await.map(drop)
+        self.send(Message { id: String::new(), headers, body }, HeaderSelection::Type).await.map(drop)
     }
 
-    async fn send(&self, message: Message, reads: Reads) -> Result<Response, Failed> {
+    async fn send(&self, message: Message, reads: HeaderSelection) -> Result<Response, RequestError> {
         self.around.counts_request();
         let request = Request {
             method: "POST",
@@ -84,27 +87,33 @@ impl Peer<'_> {
             body: Some(Bytes::from(message.body)),
             reads,
         };
-        let sent = outbound::send(&**self.around.host(), request, Chosen::ByDeployment).await;
+        let sent = outbound::send(&**self.around.host(), request, UrlOrigin::ByDeployment).await;
         sent.map_err(|error| self.network(format_args!("could not be reached: {error}")))
     }
 
-    fn network(&self, what: std::fmt::Arguments<'_>) -> Failed {
+    fn network(&self, what: std::fmt::Arguments<'_>) -> RequestError {
         let text = format!("The MCP server \"{}\" {what}", self.address.server);
-        Trouble::new(UNREACHABLE, text).passing(RetryOn::Network).into()
+        TransportError::new(UNREACHABLE, text).passing(RetryOn::Network).into()
     }
 
-    fn broken(&self, broken: &Broken) -> Failed {
+    fn broken(&self, broken: &InvalidResponse) -> RequestError {
         let server = &self.address.server;
         match broken {
             // It may have been lost in transit.
-            Broken::Ended => self.network(format_args!("broke off its answer")),
-            Broken::TooLarge | Broken::TooMany | Broken::Malformed(_) => {
-                Trouble::new(PROTOCOL, format!("The answer of the MCP server \"{server}\" {broken}.")).into()
+            InvalidResponse::Ended => self.network(format_args!("broke off its answer")),
+            InvalidResponse::TooLarge | InvalidResponse::TooMany | InvalidResponse::Malformed(_) => {
+                TransportError::new(PROTOCOL, format!("The answer of the MCP server \"{server}\" {broken}."))
+                    .into()
             }
         }
     }
 
-    async fn read(&self, mut response: Response, id: String, era: &Era) -> Result<Came, Failed> {
+    async fn read(
+        &self,
+        mut response: Response,
+        id: String,
+        era: &Era,
+    ) -> Result<ServerResponse, RequestError> {
         if !(200..300).contains(&response.status) {
             let challenge = response.header("www-authenticate").map(str::to_owned);
             let mut body = Vec::new();
@@ -115,18 +124,22 @@ impl Peer<'_> {
                     break;
                 }
             }
-            return Ok(Came::Refused(Refused { status: response.status, body, id, challenge }));
+            return Ok(ServerResponse::Refused(RefusedResponse {
+                status: response.status,
+                body,
+                id,
+                challenge,
+            }));
         }
         let mut reader = Reader::new(response.header("content-type"), &id);
         let mut answered = 0;
         for _ in 0..=RESUMED {
             let ended = match self.through(&mut response, &mut reader, era, &mut answered).await {
                 Ok(Some(came)) => return Ok(came),
-                Ok(None) => self.broken(&Broken::Ended),
+                Ok(None) => self.broken(&InvalidResponse::Ended),
                 Err(failed) => failed,
             };
-            let may_go_on =
-                matches!(&ended, Failed::Trouble(trouble) if trouble.may_pass == Some(RetryOn::Network));
+            let may_go_on = matches!(&ended, RequestError::Trouble(trouble) if trouble.may_pass == Some(RetryOn::Network));
             let place = reader.place().filter(|_| may_go_on && matches!(era, Era::Legacy(_)));
             let Some(place) = place else { return Err(ended) };
             match self.resume(era, place).await {
@@ -135,7 +148,7 @@ impl Peer<'_> {
             }
             reader.resumed();
         }
-        Err(self.broken(&Broken::Ended))
+        Err(self.broken(&InvalidResponse::Ended))
     }
 
     /// Reads a response until it contains the result, or ends.
@@ -145,7 +158,7 @@ impl Peer<'_> {
         reader: &mut Reader,
         era: &Era,
         answered: &mut usize,
-    ) -> Result<Option<Came>, Failed> {
+    ) -> Result<Option<ServerResponse>, RequestError> {
         let broke = |error: FetchError| self.network(format_args!("broke off its answer: {error}"));
         while let Some(chunk) = response.body.next().await {
             let said = reader.push(&chunk.map_err(broke)?).map_err(|wrong| self.broken(&wrong))?;
@@ -159,7 +172,7 @@ impl Peer<'_> {
 
     /// Resumes a stream that ended before its response, for servers with sessions (2025-11-25, transports:
     /// resumability). `None` if the server does not support it.
-    async fn resume(&self, era: &Era, place: Place) -> Option<Response> {
+    async fn resume(&self, era: &Era, place: ResumePoint) -> Option<Response> {
         let host = self.around.host();
         host.sleep_until(host.now_us() + i64::try_from(place.after_ms).unwrap_or_default() * 1000).await;
         let mut headers = ask::headers(Some(era));
@@ -169,8 +182,8 @@ impl Peer<'_> {
         self.around.counts_request();
         let url = self.address.url.clone();
         let headers = self.with_own(headers);
-        let request = Request { method: "GET", url, headers, body: None, reads: Reads::Type };
-        let response = outbound::send(&**host, request, Chosen::ByDeployment).await.ok()?;
+        let request = Request { method: "GET", url, headers, body: None, reads: HeaderSelection::Type };
+        let response = outbound::send(&**host, request, UrlOrigin::ByDeployment).await.ok()?;
         let streams =
             response.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
         (response.status == 200 && streams).then_some(response)
@@ -178,18 +191,23 @@ impl Peer<'_> {
 
     /// Finds the response among the messages. In a session, requests of the server are answered, because it
     /// would wait.
-    async fn take(&self, said: Vec<Said>, era: &Era, answered: &mut usize) -> Result<Option<Came>, Failed> {
+    async fn take(
+        &self,
+        said: Vec<ServerMessage>,
+        era: &Era,
+        answered: &mut usize,
+    ) -> Result<Option<ServerResponse>, RequestError> {
         for said in said {
             match said {
-                Said::Answer(Ok(result)) => return Ok(Some(Came::Result(result))),
-                Said::Answer(Err(error)) => {
-                    return Ok(Some(Came::Error(RpcError { asked: *answered > 0, ..error })));
+                ServerMessage::Answer(Ok(result)) => return Ok(Some(ServerResponse::Result(result))),
+                ServerMessage::Answer(Err(error)) => {
+                    return Ok(Some(ServerResponse::Error(RpcError { asked: *answered > 0, ..error })));
                 }
-                Said::Asks(id, method) if matches!(era, Era::Legacy(_)) && *answered < ANSWERED => {
+                ServerMessage::Asks(id, method) if matches!(era, Era::Legacy(_)) && *answered < ANSWERED => {
                     *answered += 1;
                     self.tell(era, answer_to(&id, &method)).await?;
                 }
-                Said::Asks(..) => {}
+                ServerMessage::Asks(..) => {}
             }
         }
         Ok(None)

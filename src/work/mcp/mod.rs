@@ -21,10 +21,10 @@ use crate::mcp_client::{
     Era, LEGACY, MODERN, Refusal, Session, is_modern_error, lost_session, names_modern, refusal,
     wants_legacy, wants_modern,
 };
-use crate::work::Surroundings;
-use crate::work::mcp::exchange::{Came, Message, Refused};
+use crate::work::WorkContext;
+use crate::work::mcp::exchange::{Message, RefusedResponse, ServerResponse};
 use crate::work::outbound::refused_in_clear;
-use crate::work::timeout::Watch;
+use crate::work::timeout::Deadline;
 use crate::{error, limits};
 
 /// Maximum number of times that a request is sent during detection: in both eras, and in a new session.
@@ -51,7 +51,7 @@ pub(crate) trait Memory {
 
 /// A server, for one call.
 pub(crate) struct Peer<'a> {
-    pub(crate) around: &'a dyn Surroundings,
+    pub(crate) around: &'a dyn WorkContext,
     /// The name in failures: the tool.
     pub(crate) subject: &'a str,
     pub(crate) address: &'a Address,
@@ -78,7 +78,7 @@ pub(crate) struct Address {
 
 /// The reason why there is no response.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct TransportError {
     /// For clients and programs.
     pub(crate) code: &'static str,
     /// Description.
@@ -100,37 +100,37 @@ pub(crate) const UNAUTHORIZED: &str = "mcp_unauthorized";
 
 /// The reason why a request has no result.
 #[derive(Debug)]
-pub(crate) enum Failed {
+pub(crate) enum RequestError {
     /// The server responded with an error.
     Rpc(RpcError),
     /// There was no valid response.
-    Trouble(Trouble),
+    Trouble(TransportError),
 }
 
-impl Failed {
+impl RequestError {
     /// The reason why there is no response.
-    pub(crate) fn trouble(&self) -> Option<&Trouble> {
+    pub(crate) fn trouble(&self) -> Option<&TransportError> {
         match self {
-            Failed::Trouble(trouble) => Some(trouble),
-            Failed::Rpc(_) => None,
+            RequestError::Trouble(trouble) => Some(trouble),
+            RequestError::Rpc(_) => None,
         }
     }
 }
 
-impl From<Trouble> for Failed {
-    fn from(trouble: Trouble) -> Failed {
-        Failed::Trouble(trouble)
+impl From<TransportError> for RequestError {
+    fn from(trouble: TransportError) -> RequestError {
+        RequestError::Trouble(trouble)
     }
 }
 
-impl Trouble {
-    pub(crate) fn new(code: &'static str, text: String) -> Trouble {
-        Trouble { code, text, may_pass: None, challenge: None }
+impl TransportError {
+    pub(crate) fn new(code: &'static str, text: String) -> TransportError {
+        TransportError { code, text, may_pass: None, challenge: None }
     }
 
     /// Marks it as one that may succeed later.
-    pub(crate) fn passing(self, kind: RetryOn) -> Trouble {
-        Trouble { may_pass: Some(kind), ..self }
+    pub(crate) fn passing(self, kind: RetryOn) -> TransportError {
+        TransportError { may_pass: Some(kind), ..self }
     }
 }
 
@@ -141,10 +141,10 @@ impl Address {
     /// A value is missing, or the address is not permitted; a full sentence.
     pub(crate) fn of(
         server: &McpServer,
-        around: &dyn Surroundings,
+        around: &dyn WorkContext,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Address, String> {
-        let deployment = |variable: &str| around.of_deployment(variable);
+        let deployment = |variable: &str| around.deployment_variable(variable);
         let url = url(server, &**around.host(), &deployment, env)?;
         let mut headers = Vec::with_capacity(server.headers.len());
         for (header, value) in &server.headers {
@@ -196,16 +196,16 @@ fn unset(server: &McpServer, error: &template::Error) -> String {
 
 impl Peer<'_> {
     /// Sends a request and returns its result.
-    pub(crate) async fn ask(&self, ask: &Ask) -> Result<Map<String, Value>, Failed> {
-        let mut watch = Watch::for_ms(&**self.around.host(), self.limit_ms);
+    pub(crate) async fn ask(&self, ask: &Ask) -> Result<Map<String, Value>, RequestError> {
+        let mut watch = Deadline::for_ms(&**self.around.host(), self.limit_ms);
         let answer = watch.within(self.converse(ask)).await;
         answer.unwrap_or_else(|| {
             let text = format!("{} did not answer within {} s.", self.subject, self.limit_ms as f64 / 1000.0);
-            Err(Trouble::new(UNREACHABLE, text).passing(RetryOn::Timeout).into())
+            Err(TransportError::new(UNREACHABLE, text).passing(RetryOn::Timeout).into())
         })
     }
 
-    async fn converse(&self, ask: &Ask) -> Result<Map<String, Value>, Failed> {
+    async fn converse(&self, ask: &Ask) -> Result<Map<String, Value>, RequestError> {
         let auto = self.address.protocol == McpProtocol::Auto;
         let mut session = self.memory.session();
         let mut modern = match self.address.protocol {
@@ -235,9 +235,9 @@ impl Peer<'_> {
             };
             let had_id = known.id.is_some();
             match self.exchange(ask, &Era::Legacy(known)).await? {
-                Came::Result(result) => return Ok(result),
-                Came::Error(error) => return Err(Failed::Rpc(error)),
-                Came::Refused(refused) => {
+                ServerResponse::Result(result) => return Ok(result),
+                ServerResponse::Error(error) => return Err(RequestError::Rpc(error)),
+                ServerResponse::Refused(refused) => {
                     let wants_modern = auto && !turned && wants_modern(refused.status, &refused.body);
                     if wants_modern && (!ask.acts() || self.speaks_modern().await?) {
                         self.learn(None)?;
@@ -254,22 +254,26 @@ impl Peer<'_> {
             "The MCP server \"{}\" takes requests neither of {MODERN} nor of {LEGACY}.",
             self.address.server
         );
-        Err(Trouble::new(PROTOCOL, text).into())
+        Err(TransportError::new(PROTOCOL, text).into())
     }
 
     /// Sends a request in the modern era. `None` when it was not executed and the server requires a session;
     /// only if `may_turn`.
-    async fn without_session(&self, ask: &Ask, may_turn: bool) -> Result<Option<Map<String, Value>>, Failed> {
+    async fn without_session(
+        &self,
+        ask: &Ask,
+        may_turn: bool,
+    ) -> Result<Option<Map<String, Value>>, RequestError> {
         let mut repeated = false;
         loop {
             let failed = match self.exchange(ask, &Era::Modern).await? {
-                Came::Result(result) => {
+                ServerResponse::Result(result) => {
                     self.memory.found_modern();
                     return Ok(Some(result));
                 }
-                Came::Error(error) if may_turn && wants_legacy(&error) => Failed::Rpc(error),
-                Came::Error(error) => return Err(Failed::Rpc(error)),
-                Came::Refused(refused) => {
+                ServerResponse::Error(error) if may_turn && wants_legacy(&error) => RequestError::Rpc(error),
+                ServerResponse::Error(error) => return Err(RequestError::Rpc(error)),
+                ServerResponse::Refused(refused) => {
                     match refusal(refused.status, &refused.body, &refused.id, ask.acts()) {
                         Some(Refusal::Legacy) if may_turn => self.refused(refused),
                         Some(Refusal::Again) if !repeated => {
@@ -288,14 +292,14 @@ impl Peer<'_> {
 
     /// Whether the server supports the modern protocol, according to `server/discover`, which has no side
     /// effects.
-    async fn speaks_modern(&self) -> Result<bool, Failed> {
+    async fn speaks_modern(&self) -> Result<bool, RequestError> {
         let ask = Ask::discover();
         let mut repeated = false;
         let is_modern = loop {
             let refused = match self.exchange(&ask, &Era::Modern).await? {
-                Came::Result(result) => break names_modern(&result),
-                Came::Error(error) => break is_modern_error(200, &error),
-                Came::Refused(refused) => refused,
+                ServerResponse::Result(result) => break names_modern(&result),
+                ServerResponse::Error(error) => break is_modern_error(200, &error),
+                ServerResponse::Refused(refused) => refused,
             };
             match refusal(refused.status, &refused.body, &refused.id, false) {
                 None => return Err(self.refused(refused)),
@@ -313,13 +317,13 @@ impl Peer<'_> {
     }
 
     /// Starts a session.
-    async fn initialize(&self) -> Result<Session, Failed> {
+    async fn initialize(&self) -> Result<Session, RequestError> {
         let message = self.message(&Ask::initialize(), None);
         let (came, id) = self.send_for_session(message).await?;
         let result = match came {
-            Came::Result(result) => result,
-            Came::Error(error) => return Err(Failed::Rpc(error)),
-            Came::Refused(refused) => return Err(self.refused(refused)),
+            ServerResponse::Result(result) => result,
+            ServerResponse::Error(error) => return Err(RequestError::Rpc(error)),
+            ServerResponse::Refused(refused) => return Err(self.refused(refused)),
         };
         let version = result.get("protocolVersion").and_then(Value::as_str).unwrap_or(LEGACY);
         let fits = |text: &str| {
@@ -330,7 +334,7 @@ impl Peer<'_> {
                 "The MCP server \"{}\" began a session with a name that no header can carry.",
                 self.address.server
             );
-            return Err(Trouble::new(PROTOCOL, text).into());
+            return Err(TransportError::new(PROTOCOL, text).into());
         }
         let session = Session { id, version: version.to_owned() };
         self.learn(Some(&session))?;
@@ -338,8 +342,8 @@ impl Peer<'_> {
         Ok(session)
     }
 
-    fn learn(&self, session: Option<&Session>) -> Result<(), Failed> {
-        let failed = |error: error::Error| Trouble::new(UNREACHABLE, error.into_message());
+    fn learn(&self, session: Option<&Session>) -> Result<(), RequestError> {
+        let failed = |error: error::Error| TransportError::new(UNREACHABLE, error.into_message());
         Ok(self.memory.learns(session).map_err(failed)?)
     }
 
@@ -360,11 +364,11 @@ impl Peer<'_> {
     }
 
     /// The failure for a refused request.
-    fn refused(&self, refused: Refused) -> Failed {
+    fn refused(&self, refused: RefusedResponse) -> RequestError {
         let server = &self.address.server;
         let said = error_in(&refused.body).filter(|_| !matches!(refused.status, 401 | 403 | 500..));
         if let Some((error, _)) = said {
-            return Failed::Rpc(error);
+            return RequestError::Rpc(error);
         }
         let status = refused.status;
         let said = || {
@@ -372,7 +376,7 @@ impl Peer<'_> {
             self.around.without_secrets(body).cut(limits::HTTP_TOOL_ERROR_BYTES).to_string()
         };
         let trouble = match status {
-            300..=399 => Trouble::new(
+            300..=399 => TransportError::new(
                 UNREACHABLE,
                 format!("http {status} from the MCP server \"{server}\": a redirect, which is not followed"),
             ),
@@ -384,9 +388,9 @@ impl Peer<'_> {
                 let challenge = Challenge::of(refused.challenge.as_deref().unwrap_or_default());
                 let lacks = status == 401 || challenge.error.as_deref() == Some("insufficient_scope");
                 let challenge = lacks.then(|| Box::new(challenge));
-                Trouble { challenge, ..Trouble::new(UNAUTHORIZED, text) }
+                TransportError { challenge, ..TransportError::new(UNAUTHORIZED, text) }
             }
-            _ => Trouble::new(
+            _ => TransportError::new(
                 UNREACHABLE,
                 format!("http {status} from the MCP server \"{server}\": {}", said()),
             ),

@@ -6,7 +6,7 @@ use crate::definitions::hook::HookName;
 use crate::error::Result;
 use crate::host::Sleep;
 use crate::sdk::ThreadState;
-use crate::sdk::family::RemoteThread;
+use crate::sdk::relations::RemoteThread;
 
 /// A call of a native hook (spec §9.1).
 #[derive(Clone)]

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::definitions::message::ToolResult;
 use crate::host::{Pending, Sleep};
-use crate::models::registry::Panicked;
+use crate::models::registry::Panic;
 use crate::models::{ProviderCall, ProviderError};
 use crate::sdk::ThreadState;
 use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
@@ -104,20 +104,19 @@ pub struct EffectCall {
 /// A panic ends only its own call. It is the outer error of each method.
 pub trait Natives {
     /// Runs a tool. An unknown name is an error result.
-    fn tool(&self, call: NativeCall) -> Pending<Result<ToolResult, Panicked>>;
+    fn tool(&self, call: NativeCall) -> Pending<Result<ToolResult, Panic>>;
 
     /// Runs an effect. An unknown name is an error; its text is for readers of the thread's effects.
-    fn effect(&self, call: EffectCall) -> Pending<Result<Result<(), String>, Panicked>>;
+    fn effect(&self, call: EffectCall) -> Pending<Result<Result<(), String>, Panic>>;
 
     /// Runs an endpoint. An unknown name is an error of code `internal`.
-    fn endpoint(&self, call: EndpointCall)
-    -> Pending<Result<crate::error::Result<EndpointAnswer>, Panicked>>;
+    fn endpoint(&self, call: EndpointCall) -> Pending<Result<crate::error::Result<EndpointAnswer>, Panic>>;
 
     /// Runs a hook. An unknown name is a failure; its text is for readers of the thread's log.
-    fn hook(&self, call: HookCall) -> Pending<Result<Result<Value, String>, Panicked>>;
+    fn hook(&self, call: HookCall) -> Pending<Result<Result<Value, String>, Panic>>;
 
     /// Runs the provider of a model ([`crate::models::run`]). An unknown name is a failure.
-    fn provider(&self, call: ProviderCall) -> Pending<Result<Result<(), ProviderError>, Panicked>>;
+    fn provider(&self, call: ProviderCall) -> Pending<Result<Result<(), ProviderError>, Panic>>;
 
     /// Whether there is a tool with that name.
     fn has_tool(&self, name: &str) -> bool;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::definitions::message::ToolResult;
 use crate::error::Result;
 use crate::host::Pending;
-use crate::models::registry::{Panicked, contained};
+use crate::models::registry::{Panic, contained};
 use crate::models::{ProviderCall, ProviderError};
 use crate::validate;
 use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
@@ -28,23 +28,23 @@ pub fn natives() -> validate::Natives {
 pub struct Registered;
 
 impl Natives for Registered {
-    fn tool(&self, call: NativeCall) -> Pending<Result<ToolResult, Panicked>> {
+    fn tool(&self, call: NativeCall) -> Pending<Result<ToolResult, Panic>> {
         Box::pin(contained(tools::run(call)))
     }
 
-    fn effect(&self, call: EffectCall) -> Pending<Result<Result<(), String>, Panicked>> {
+    fn effect(&self, call: EffectCall) -> Pending<Result<Result<(), String>, Panic>> {
         Box::pin(contained(effects::run(call)))
     }
 
-    fn endpoint(&self, call: EndpointCall) -> Pending<Result<Result<EndpointAnswer>, Panicked>> {
+    fn endpoint(&self, call: EndpointCall) -> Pending<Result<Result<EndpointAnswer>, Panic>> {
         Box::pin(contained(endpoints::run(call)))
     }
 
-    fn hook(&self, call: HookCall) -> Pending<Result<Result<Value, String>, Panicked>> {
+    fn hook(&self, call: HookCall) -> Pending<Result<Result<Value, String>, Panic>> {
         Box::pin(contained(hooks::run(call)))
     }
 
-    fn provider(&self, call: ProviderCall) -> Pending<Result<Result<(), ProviderError>, Panicked>> {
+    fn provider(&self, call: ProviderCall) -> Pending<Result<Result<(), ProviderError>, Panic>> {
         Box::pin(crate::models::run(call))
     }
 

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use bobbin::host::http::{FetchError, Response};
-use bobbin::request::{Content, Served, StreamRoute, ThreadRequest, ThreadRoute};
+use bobbin::request::{Content, RawResponse, StreamRoute, ThreadRequest, ThreadRoute};
 use bobbin::{Code, Error, Result};
 use futures::{StreamExt, stream};
 
@@ -62,7 +62,7 @@ impl World {
         let (writer, reader) = pipe();
         let world = self.clone();
         drop(self.enter_at(&self.member(to), "ask", move |object| async move {
-            let Served { status, headers, content } = object.serve(request).await;
+            let RawResponse { status, headers, content } = object.serve(request).await;
             let length = headers.iter().find(|(name, _)| name == "content-length");
             let length = length.and_then(|(_, length)| length.parse().ok());
             world.when_durable(writer.begin((status, headers)));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bobbin::Result;
 use bobbin::host::{Host as _, Object as _, Sibling};
-use bobbin::request::{Content, Reply, Served, StreamRoute, ThreadRequest, ThreadRoute};
+use bobbin::request::{Content, RawResponse, Reply, StreamRoute, ThreadRequest, ThreadRoute};
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::json;
@@ -22,7 +22,7 @@ pub(super) async fn answer(host: SimHost, text: String) -> Reply {
 }
 
 /// Eight pieces, slowly.
-pub(super) async fn serve(host: SimHost, request: ThreadRequest<StreamRoute>) -> Served {
+pub(super) async fn serve(host: SimHost, request: ThreadRequest<StreamRoute>) -> RawResponse {
     host.sql().run(ADD, &[]).unwrap();
     let headers = vec![("content-length".to_owned(), "8".to_owned()), ("x".to_owned(), request.thread_id)];
     let pieces = futures::stream::iter(0..8).then(move |n: u8| {
@@ -33,7 +33,7 @@ pub(super) async fn serve(host: SimHost, request: ThreadRequest<StreamRoute>) ->
             Ok(Bytes::from(vec![n]))
         }
     });
-    Served { status: 200, headers, content: Content::Stream(pieces.boxed_local()) }
+    RawResponse { status: 200, headers, content: Content::Stream(pieces.boxed_local()) }
 }
 
 const OTHER: &str = "6f0c0000-0000-4000-8000-000000000002";

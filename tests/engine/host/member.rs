@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use bobbin::host::{Filter, Frame};
-use bobbin::request::{Reply, Served, StreamRoute, ThreadRequest};
+use bobbin::request::{RawResponse, Reply, StreamRoute, ThreadRequest};
 use futures::future::LocalBoxFuture;
 
 use super::alarm::Alarm;
@@ -21,7 +21,7 @@ pub trait Object {
     fn call(self: Rc<Self>, text: String) -> LocalBoxFuture<'static, Reply>;
 
     /// Answers a request of another object whose answer is a stream.
-    fn serve(self: Rc<Self>, request: ThreadRequest<StreamRoute>) -> LocalBoxFuture<'static, Served>;
+    fn serve(self: Rc<Self>, request: ThreadRequest<StreamRoute>) -> LocalBoxFuture<'static, RawResponse>;
 
     /// To get at the concrete type.
     fn any(self: Rc<Self>) -> Rc<dyn Any>;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use bobbin::sandbox::{Answer, Back, CodeError, HostCalls, Outcome, Packed, Run, Status};
+use bobbin::sandbox::{Callback, CodeError, EncodedValue, FunctionResult, HostCalls, Outcome, Run, Status};
 use futures::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
@@ -60,13 +60,13 @@ impl Sandbox {
 }
 
 /// A value on its way, of what JSON writes in one piece.
-pub fn packed(value: &Value) -> Packed {
-    Packed { text: json!([value]).to_string(), bytes: Vec::new() }
+pub fn packed(value: &Value) -> EncodedValue {
+    EncodedValue { text: json!([value]).to_string(), bytes: Vec::new() }
 }
 
 /// The same for the arguments of a call.
-fn arguments(args: &[Value]) -> Packed {
-    Packed { text: json!([[1], ["a", args]]).to_string(), bytes: Vec::new() }
+fn arguments(args: &[Value]) -> EncodedValue {
+    EncodedValue { text: json!([[1], ["a", args]]).to_string(), bytes: Vec::new() }
 }
 
 /// The run ended with this text or number.
@@ -81,18 +81,18 @@ pub fn ended(reason: &str) -> Outcome {
 
 impl Ran {
     /// A back that has no functions.
-    fn back() -> Back {
-        Rc::new(|_, _| Box::pin(async { Answer::Error(packed(&json!("there are none"))) }))
+    fn back() -> Callback {
+        Rc::new(|_, _| Box::pin(async { FunctionResult::Error(packed(&json!("there are none"))) }))
     }
 
     /// Calls a function of the caller's, by its id; what it gave, or what it threw.
     pub async fn call(&self, function: u64, args: &[Value]) -> Result<Value, String> {
-        let table = |packed: Packed| serde_json::from_str::<Value>(&packed.text).unwrap_or(Value::Null);
+        let table = |packed: EncodedValue| serde_json::from_str::<Value>(&packed.text).unwrap_or(Value::Null);
         let answered = self.door.call(function, arguments(args), Ran::back()).await;
         self.door.taken(answered.held);
         match answered.answer {
-            Answer::Value(value) => Ok(table(value)),
-            Answer::Error(error) => Err(table(error)[1][2].as_str().unwrap_or_default().to_owned()),
+            FunctionResult::Value(value) => Ok(table(value)),
+            FunctionResult::Error(error) => Err(table(error)[1][2].as_str().unwrap_or_default().to_owned()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bobbin::Result;
 use bobbin::definitions::Catalog;
-use bobbin::engine::Place;
+use bobbin::engine::ThreadSlot;
 use bobbin::host::http::{Body, FetchError, Request, Response};
 use bobbin::host::{Bucket, Frame, Host, Listeners, Object, Pending, Process, Sibling, Sql};
 use bobbin::memory::SharedMemory;
@@ -29,9 +29,9 @@ pub struct SimHost {
 }
 
 /// A thread in one life of its object.
-pub fn open(host: SimHost, catalog: Rc<Catalog>) -> Place {
+pub fn open(host: SimHost, catalog: Rc<Catalog>) -> ThreadSlot {
     let host = Rc::new(host);
-    Place::new(host.clone(), host.clone(), host, catalog)
+    ThreadSlot::new(host.clone(), host.clone(), host, catalog)
 }
 
 /// A memory that threads share, in one life of its object.

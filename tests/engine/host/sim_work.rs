@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use bobbin::Error;
 use bobbin::definitions::message::{ToolResult, ToolStatus};
-use bobbin::engine::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall, Natives, Panicked};
+use bobbin::engine::{EffectCall, EndpointAnswer, EndpointCall, HookCall, NativeCall, Natives, Panic};
 use bobbin::host::Pending;
 use bobbin::models::{ProviderCall, ProviderError};
 use bobbin::sandbox::{HostCalls, Outcome, Run, Sandbox};
@@ -19,23 +19,23 @@ use super::outside::{Handler, Native};
 use super::sim_host::SimHost;
 
 /// What a panic of code that works in the thread said. A crash goes on: the process dies.
-fn panicked(payload: Box<dyn Any + Send>) -> Panicked {
+fn panicked(payload: Box<dyn Any + Send>) -> Panic {
     match payload.downcast_ref::<&str>() {
-        Some(text) => Panicked((*text).to_owned()),
-        None if payload.is::<Injected>() => Panicked("injected".to_owned()),
+        Some(text) => Panic((*text).to_owned()),
+        None if payload.is::<Injected>() => Panic("injected".to_owned()),
         None => resume_unwind(payload),
     }
 }
 
 /// Runs what works in the thread; a panic of its own ends this call alone.
-async fn contained<T>(running: impl Future<Output = T>) -> Result<T, Panicked> {
+async fn contained<T>(running: impl Future<Output = T>) -> Result<T, Panic> {
     AssertUnwindSafe(running).catch_unwind().await.map_err(panicked)
 }
 
 /// The same where a failure of the world goes on: what fails there is not the work's own doing.
-async fn contained_alone<T>(running: impl Future<Output = T>) -> Result<T, Panicked> {
+async fn contained_alone<T>(running: impl Future<Output = T>) -> Result<T, Panic> {
     AssertUnwindSafe(running).catch_unwind().await.map_err(|payload| match payload.downcast_ref::<&str>() {
-        Some(text) => Panicked((*text).to_owned()),
+        Some(text) => Panic((*text).to_owned()),
         None => resume_unwind(payload),
     })
 }
@@ -70,7 +70,7 @@ impl SimHost {
 }
 
 impl Natives for SimHost {
-    fn tool(&self, call: NativeCall) -> Pending<Result<ToolResult, Panicked>> {
+    fn tool(&self, call: NativeCall) -> Pending<Result<ToolResult, Panic>> {
         let host = self.clone();
         Box::pin(async move {
             host.point(At::Native, &call.name).await;
@@ -84,7 +84,7 @@ impl Natives for SimHost {
         })
     }
 
-    fn effect(&self, call: EffectCall) -> Pending<Result<Result<(), String>, Panicked>> {
+    fn effect(&self, call: EffectCall) -> Pending<Result<Result<(), String>, Panic>> {
         let host = self.clone();
         Box::pin(async move {
             host.point(At::Native, &call.native).await;
@@ -102,7 +102,7 @@ impl Natives for SimHost {
         })
     }
 
-    fn endpoint(&self, call: EndpointCall) -> Pending<Result<bobbin::Result<EndpointAnswer>, Panicked>> {
+    fn endpoint(&self, call: EndpointCall) -> Pending<Result<bobbin::Result<EndpointAnswer>, Panic>> {
         let host = self.clone();
         Box::pin(async move {
             host.point(At::Native, &call.native).await;
@@ -136,11 +136,11 @@ impl Natives for SimHost {
         self.has_tool(name)
     }
 
-    fn provider(&self, call: ProviderCall) -> Pending<Result<Result<(), ProviderError>, Panicked>> {
+    fn provider(&self, call: ProviderCall) -> Pending<Result<Result<(), ProviderError>, Panic>> {
         Box::pin(contained_alone(async move { bobbin::models::start(call).await }))
     }
 
-    fn hook(&self, call: HookCall) -> Pending<Result<Result<Value, String>, Panicked>> {
+    fn hook(&self, call: HookCall) -> Pending<Result<Result<Value, String>, Panic>> {
         let host = self.clone();
         Box::pin(async move {
             host.point(At::Native, &call.native).await;

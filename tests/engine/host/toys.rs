@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use bobbin::engine::{NativeCall, Natives as _};
-use bobbin::host::http::{Reads, Request};
+use bobbin::host::http::{HeaderSelection, Request};
 use bobbin::host::{Cell, Host as _, Object as _, Sibling, Sql, Transactions as _};
-use bobbin::request::{Reply, Served, StreamRoute, ThreadRequest};
+use bobbin::request::{RawResponse, Reply, StreamRoute, ThreadRequest};
 use bobbin::{Error, Result};
 use futures::StreamExt;
 use futures::future::LocalBoxFuture;
@@ -30,7 +30,7 @@ impl Object for Counter {
     fn call(self: Rc<Self>, text: String) -> LocalBoxFuture<'static, Reply> {
         Box::pin(super::family_toys::answer(self.host.clone(), text))
     }
-    fn serve(self: Rc<Self>, request: ThreadRequest<StreamRoute>) -> LocalBoxFuture<'static, Served> {
+    fn serve(self: Rc<Self>, request: ThreadRequest<StreamRoute>) -> LocalBoxFuture<'static, RawResponse> {
         Box::pin(super::family_toys::serve(self.host.clone(), request))
     }
     fn any(self: Rc<Self>) -> Rc<dyn Any> {
@@ -197,7 +197,7 @@ fn replies_and_frames_leave_only_when_what_was_written_is_durable() {
         data: json!({}),
         silent: false,
         depth: 0,
-        place: bobbin::host::Place::Outside,
+        place: bobbin::host::FramePosition::Outside,
     };
     let first = world.faults.borrow().count;
     world.faults.borrow_mut().plan(once(first + 2, Fault::CrashLost));
@@ -434,7 +434,7 @@ fn numbers_come_back_as_integers_or_as_floats_by_the_seed() {
 }
 
 fn get(url: &str) -> Request {
-    Request { method: "POST", url: url.into(), headers: Vec::new(), body: None, reads: Reads::Type }
+    Request { method: "POST", url: url.into(), headers: Vec::new(), body: None, reads: HeaderSelection::Type }
 }
 
 #[test]

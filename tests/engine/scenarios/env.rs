@@ -10,7 +10,7 @@ use bobbin::Code;
 use bobbin::definitions::VariableKind;
 use bobbin::definitions::message::ToolResult;
 use bobbin::engine::NativeCall;
-use bobbin::env::{Keys, Stored};
+use bobbin::env::{EncryptedRow, Keys};
 use bobbin::request::ThreadRoute;
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -373,7 +373,7 @@ fn without_a_key_no_value_is_taken_and_a_lost_key_is_named() {
 // ---- the account and the instance ---------------------------------------------------------------------------
 
 /// A version and its rows.
-type Versioned = (i64, Vec<Stored>);
+type Versioned = (i64, Vec<EncryptedRow>);
 
 /// The values in directories, by the directory's name.
 #[derive(Clone, Default)]
@@ -409,7 +409,8 @@ impl Directories {
     fn set(&self, directory: &str, name: &str, kind: VariableKind, value: &str) {
         let context = format!("directory {directory}\0{name}\0{}", kind.as_str());
         let sealed = Keys::parse(KEY_A).unwrap().seal([9; 16], &context, value).unwrap();
-        let row = Stored { name: name.into(), kind, key: sealed.key, sealed: STANDARD.encode(sealed.bytes) };
+        let row =
+            EncryptedRow { name: name.into(), kind, key: sealed.key, sealed: STANDARD.encode(sealed.bytes) };
         let mut held = self.held.borrow_mut();
         let (version, rows) = held.entry(directory.into()).or_default();
         rows.retain(|other| other.name != name);

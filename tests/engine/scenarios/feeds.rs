@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use bobbin::engine::feed::FeedOf;
+use bobbin::engine::feed::FeedTarget;
 use bobbin::host::Filter;
 use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
@@ -28,13 +28,16 @@ thread_local! {
 }
 
 /// Somebody follows a run; connections break at places that the seed chooses, of the second one never.
-fn follows(sim: &Sim, of: FeedOf, seed: u64) {
+fn follows(sim: &Sim, of: FeedTarget, seed: u64) {
     for cuts in [true, false] {
         let (world, sim, of) = (sim.world.clone(), sim.clone(), of.clone());
         let mut rng = Rng::new(seed);
         world.client(async move {
             let name = match &of {
-                FeedOf::Message(id) | FeedOf::Run(id) | FeedOf::Tail(id) | FeedOf::From(id) => id.clone(),
+                FeedTarget::Message(id)
+                | FeedTarget::Run(id)
+                | FeedTarget::Tail(id)
+                | FeedTarget::From(id) => id.clone(),
             };
             let watcher = follow_run(sim, of, move |_| cuts && rng.one_in(3)).await;
             HELD.with(|held| held.borrow_mut().push((name, watcher)));
@@ -44,7 +47,7 @@ fn follows(sim: &Sim, of: FeedOf, seed: u64) {
 
 async fn sends(sim: &Sim, text: &str, seed: u64) -> crate::sim::Accepted {
     let sent = sim.send(text).await;
-    follows(sim, FeedOf::Message(sent.id.clone()), seed);
+    follows(sim, FeedTarget::Message(sent.id.clone()), seed);
     sent
 }
 
@@ -110,7 +113,7 @@ fn in_turn() -> Scenario {
                 sim.outcome(&sent).await;
             }
             for run in ["r_1", "r_2"] {
-                follows(&sim, FeedOf::Run(run.into()), 7);
+                follows(&sim, FeedTarget::Run(run.into()), 7);
             }
         })
         .check(|_, history| {
@@ -246,9 +249,9 @@ fn anew() -> Scenario {
             let again = ThreadRoute::Regenerate("last".into());
             let seen = sim.insist(again, &[], Some("again"), String::new()).await;
             assert_eq!((seen.status, &seen.body["run"]), (202, &json!("r_2")), "{}", seen.body);
-            follows(&sim, FeedOf::Message(sent.id.clone()), 10);
-            follows(&sim, FeedOf::Run("r_2".into()), 11);
-            follows(&sim, FeedOf::Tail("r_2".into()), 12);
+            follows(&sim, FeedTarget::Message(sent.id.clone()), 10);
+            follows(&sim, FeedTarget::Run("r_2".into()), 11);
+            follows(&sim, FeedTarget::Tail("r_2".into()), 12);
         })
         .check(|_, history| {
             each(history, 6, |name, ended, told| {
@@ -307,7 +310,7 @@ fn a_feed_that_is_cut_after_any_frame_goes_on() {
             .drive(move |sim| async move {
                 begin();
                 let sent = sim.send("use work").await;
-                let of = FeedOf::Message(sent.id.clone());
+                let of = FeedTarget::Message(sent.id.clone());
                 let watcher = follow_run(sim.clone(), of, move |seen| seen == place).await;
                 HELD.with(|held| held.borrow_mut().push((sent.id.clone(), watcher)));
                 sim.outcome(&sent).await;
@@ -331,7 +334,7 @@ fn a_run_of_many_megabytes_is_told_in_pieces() {
             begin();
             let sent = sim.send("go").await;
             sim.outcome(&sent).await;
-            let watcher = follow_run(sim.clone(), FeedOf::Message(sent.id.clone()), |_| false).await;
+            let watcher = follow_run(sim.clone(), FeedTarget::Message(sent.id.clone()), |_| false).await;
             assert!(watcher.pieces >= 3, "{} pieces", watcher.pieces);
             HELD.with(|held| held.borrow_mut().push((sent.id.clone(), watcher)));
         })
@@ -347,7 +350,7 @@ fn other_listeners_are_told_no_ends_and_feeds_nothing_of_others() {
             let all = sim.listen(Filter { events: true, ..Filter::default() }, None).await.unwrap();
             let first = sim.send("hello").await;
             sim.outcome(&first).await;
-            let (feed, _) = sim.follow(FeedOf::Run("r_1".into()), None).await.unwrap();
+            let (feed, _) = sim.follow(FeedTarget::Run("r_1".into()), None).await.unwrap();
             let second = sim.send("again").await;
             sim.outcome(&second).await;
             assert!(all.frames.borrow().iter().all(|frame| !frame.kind.starts_with("run")));
@@ -365,13 +368,13 @@ fn a_feed_says_which_subagent_a_call_waits_for_also_to_who_comes_later() {
     family::story("a feed above a subagent")
         .drive(|sim| async move {
             let sent = sim.send(&family::calls(json!([["research", { "q": r#"[["nap",{}]]"# }]]))).await;
-            let (early, _) = sim.follow(FeedOf::Message(sent.id.clone()), None).await.unwrap();
+            let (early, _) = sim.follow(FeedTarget::Message(sent.id.clone()), None).await.unwrap();
             sim.until("the subagent is there", |sim| {
                 sim.member.database.ask::<i64>("SELECT count(*) FROM children") == [1]
             })
             .await;
             sim.world.pause(5 * SECOND_US).await;
-            let (late, _) = sim.follow(FeedOf::Message(sent.id.clone()), None).await.unwrap();
+            let (late, _) = sim.follow(FeedTarget::Message(sent.id.clone()), None).await.unwrap();
             let child = sim.member.database.ask::<String>("SELECT reference FROM children")[0].clone();
             let call = sim.history().await[1]["tool_calls"].as_str().unwrap().to_owned();
             for feed in [early, late] {

@@ -1,7 +1,7 @@
 //! Calls of tools that clients of MCP make (docs/mcp-server.md): in a thread of an agent that has no model.
 
 use bobbin::definitions::message::ToolResult;
-use bobbin::engine::feed::FeedOf;
+use bobbin::engine::feed::FeedTarget;
 use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
@@ -202,7 +202,7 @@ fn who_comes_late_to_a_call_of_a_client_is_told_its_result() {
             let message = call(&sim).await;
             outcome(&sim, &message).await;
             sim.world.pause(SECOND_US).await;
-            let (feed, _) = sim.follow(FeedOf::Run("r_1".into()), None).await.unwrap();
+            let (feed, _) = sim.follow(FeedTarget::Run("r_1".into()), None).await.unwrap();
             let kinds: Vec<&str> = feed.frames.borrow().iter().map(|frame| frame.kind).collect();
             assert_eq!(kinds, ["run", "message_data", "message_data", "run_ended"]);
         })

@@ -1,7 +1,7 @@
 //! What people are asked: the run is parked, costs nothing, and goes on with what they say, once, whatever fails.
 
 use bobbin::definitions::message::ToolResult;
-use bobbin::engine::feed::FeedOf;
+use bobbin::engine::feed::FeedTarget;
 use bobbin::request::ThreadRoute;
 use serde_json::{Value, json};
 
@@ -227,7 +227,7 @@ fn calls_of_a_reply_are_asked_about_together_and_run_in_their_order() {
 
 /// The initial waits that a feed lists for each reply: kinds and calls.
 async fn initial_waits(sim: &Sim, message: &str) -> Vec<Vec<(String, String)>> {
-    let (feed, _) = sim.follow(FeedOf::Message(message.to_owned()), None).await.unwrap();
+    let (feed, _) = sim.follow(FeedTarget::Message(message.to_owned()), None).await.unwrap();
     let frames = feed.frames.borrow();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let of = |waits: &Value| -> Vec<(String, String)> {

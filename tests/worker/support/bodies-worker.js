@@ -4,7 +4,7 @@ const FASTER = 60;
 const { setTimeout: platformsTimeout } = globalThis;
 globalThis.setTimeout = (job, ms, ...rest) => platformsTimeout(job, ms / FASTER, ...rest);
 
-import { Incoming, Readers, bodyText, leftover } from "./bodies.js";
+import { BodyReader, Readers, bodyText, leftover } from "./bodies.js";
 
 const LIMIT = 12 << 20;
 const readers = new Readers();
@@ -16,7 +16,7 @@ let most = 0;
 async function pieces(request) {
   let bytes = 0;
   let got = () => {};
-  const body = new Incoming(
+  const body = new BodyReader(
     request,
     (piece, error) => {
       if (bytes === 0) most = Math.max(most, ++now);

@@ -18,8 +18,8 @@ mod storage;
 
 pub(crate) use incoming::{Head, IncomingRequest};
 pub(crate) use objects::{Bucket, Env, Namespace, ObjectState, Stub, relay};
-pub(crate) use outside::{FetchInit, FetchResponse, Outgoing, Take, Timer, date_now, log, random};
-pub(crate) use sandbox::{HearCall, HearEnded, HearReport, HearTaken, SandboxRun};
+pub(crate) use outside::{ChunkCallback, FetchInit, FetchResponse, Outgoing, Timer, date_now, log, random};
+pub(crate) use sandbox::{CallHandler, HearEnded, HearReport, HearTaken, SandboxRun};
 pub(crate) use sockets::{Socket, SocketPair, auto_response};
 pub(crate) use storage::{Cursor, Iteration, SqlStorage, Storage};
 

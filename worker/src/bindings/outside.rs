@@ -37,7 +37,7 @@ extern "C" {
 }
 
 /// Receives a chunk or an error; with neither, the end.
-pub(crate) type Take = Closure<dyn FnMut(Option<Vec<u8>>, Option<String>)>;
+pub(crate) type ChunkCallback = Closure<dyn FnMut(Option<Vec<u8>>, Option<String>)>;
 
 #[wasm_bindgen(module = "/platform.js")]
 extern "C" {
@@ -52,7 +52,7 @@ extern "C" {
         url: &str,
         headers: &str,
         body: Option<js_sys::Uint8Array>,
-        take: &Take,
+        take: &ChunkCallback,
     ) -> Result<Outgoing, JsValue>;
     /// Calls a model of Workers AI instead. `gateway` is a JSON object, or empty.
     #[wasm_bindgen(constructor, catch)]
@@ -61,7 +61,7 @@ extern "C" {
         model: &str,
         gateway: &str,
         input: js_sys::Uint8Array,
-        take: &Take,
+        take: &ChunkCallback,
         ai: &JsValue,
     ) -> Result<Outgoing, JsValue>;
     /// Resolves with the status, a line break, and the headers in the form of `headers`. A successful

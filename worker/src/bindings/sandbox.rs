@@ -3,7 +3,7 @@
 use wasm_bindgen::prelude::*;
 
 /// Receives a call: the function, the packed arguments, the sandbox's functions.
-pub(crate) type HearCall = Closure<dyn FnMut(f64, String, js_sys::Array, JsValue) -> js_sys::Promise>;
+pub(crate) type CallHandler = Closure<dyn FnMut(f64, String, js_sys::Array, JsValue) -> js_sys::Promise>;
 /// Receives the number of bytes of a response that the sandbox has taken.
 pub(crate) type HearTaken = Closure<dyn FnMut(f64)>;
 /// Receives a report.
@@ -18,7 +18,7 @@ extern "C" {
 
     #[wasm_bindgen(constructor, catch)]
     pub(crate) fn new(
-        call: &HearCall,
+        call: &CallHandler,
         taken: &HearTaken,
         report: &HearReport,
         ended: &HearEnded,

@@ -27,7 +27,7 @@ use crate::router::{Incoming, origin_of};
 
 impl Incoming<'_> {
     /// Refuses protocols that the deployment does not serve.
-    pub(crate) fn must_have(&self, surface: Surface) -> Result<()> {
+    pub(crate) fn check_surface(&self, surface: Surface) -> Result<()> {
         let surfaces = self.config.surfaces.as_ref().map_err(Clone::clone)?;
         if surfaces.has(surface) { Ok(()) } else { Err(no_route()) }
     }
@@ -40,7 +40,7 @@ impl Incoming<'_> {
         of: ChatRoute,
         rule: BodyRule,
     ) -> Result<Response> {
-        self.must_have(Surface::Chat)?;
+        self.check_surface(Surface::Chat)?;
         let body = self.body(rule).await?;
         let catalog = catalog(&self.catalog)?;
         let chat = Chat {
@@ -70,7 +70,7 @@ impl Incoming<'_> {
         of: AgUiRoute,
         rule: BodyRule,
     ) -> Result<Response> {
-        self.must_have(Surface::AgUi)?;
+        self.check_surface(Surface::AgUi)?;
         let body = self.body(rule).await?;
         let catalog = catalog(&self.catalog)?;
         let asked = AgUiRequest {
@@ -93,7 +93,7 @@ impl Incoming<'_> {
 
     /// Serves clients of OpenAI, if the deployment does.
     pub(crate) async fn openai(&self, caller: Caller, of: OpenAiRoute, rule: BodyRule) -> Result<Response> {
-        self.must_have(Surface::OpenAi)?;
+        self.check_surface(Surface::OpenAi)?;
         if matches!(of, OpenAiRoute::Models | OpenAiRoute::Model(_)) {
             caller.may(&Action::Catalog, None)?;
         }
@@ -116,8 +116,8 @@ impl Incoming<'_> {
 
     /// Serves clients of MCP, if the deployment does.
     pub(crate) async fn mcp(&self, caller: Caller, rule: BodyRule) -> Result<Response> {
-        self.must_have(Surface::Mcp)?;
-        mcp_server::must_have_agents(&caller)?;
+        self.check_surface(Surface::Mcp)?;
+        mcp_server::check_agents(&caller)?;
         let body = self.body(rule).await?;
         let catalog = catalog(&self.catalog)?;
         let headers = self.request.headers_of(bobbin::protocols::mcp_server::messages::HEADERS);
@@ -138,7 +138,7 @@ impl Incoming<'_> {
 
     /// The issuer of access tokens for MCP, if the deployment accepts any.
     pub(crate) fn mcp_metadata(&self) -> Result<Response> {
-        self.must_have(Surface::Mcp)?;
+        self.check_surface(Surface::Mcp)?;
         let oauth = self.config.oauth.as_ref().map_err(Clone::clone)?;
         let metadata = oauth.as_ref().ok_or_else(no_route)?.metadata(&self.resource());
         // Public, and read by pages of clients.
@@ -159,7 +159,7 @@ impl Incoming<'_> {
     }
 
     /// Refuses pages of other origins. This prevents DNS rebinding.
-    pub(crate) fn must_be_own(&self) -> Result<()> {
+    pub(crate) fn check_origin(&self) -> Result<()> {
         let own = |origin: &String| origin.eq_ignore_ascii_case(origin_of(&self.head.url));
         match &self.head.origin {
             Some(origin) if self.origin.is_none() && !own(origin) => {

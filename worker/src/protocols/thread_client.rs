@@ -11,36 +11,36 @@ use serde_json::Value;
 
 use crate::answer::{self, Response};
 use crate::bindings::{Env, thrown};
-use crate::remote::Answer as Told;
+use crate::remote::ObjectResponse as Told;
 use crate::router;
 
 /// An error that ends a request: one found here, or the thread's response.
-pub(crate) enum Stops {
+pub(crate) enum Stopped {
     Error(Error),
     Told(Told),
 }
 
-impl From<Error> for Stops {
-    fn from(error: Error) -> Stops {
-        Stops::Error(error)
+impl From<Error> for Stopped {
+    fn from(error: Error) -> Stopped {
+        Stopped::Error(error)
     }
 }
 
-pub(crate) type Step<T> = std::result::Result<T, Stops>;
+pub(crate) type Step<T> = std::result::Result<T, Stopped>;
 
 /// The response to the client.
 pub(crate) fn told(done: Step<Response>, origin: Option<&str>) -> Result<Response> {
     match done {
         Ok(response) => Ok(response),
-        Err(Stops::Error(error)) => Err(error),
-        Err(Stops::Told(told)) => {
+        Err(Stopped::Error(error)) => Err(error),
+        Err(Stopped::Told(told)) => {
             answer::of_answer(&told, origin).map_err(|error| Error::internal(thrown(&error)))
         }
     }
 }
 
 /// The thread of a conversation.
-pub(crate) struct Found {
+pub(crate) struct ThreadTarget {
     pub(crate) id: String,
     /// Which of the threads with this id it is, or `None` if there is only one.
     pub(crate) life: Option<i64>,
@@ -48,14 +48,14 @@ pub(crate) struct Found {
 
 /// The caller and the deployment that it calls.
 #[derive(Clone)]
-pub(crate) struct Talk<'a> {
+pub(crate) struct ThreadClient<'a> {
     pub(crate) env: &'a Env,
     pub(crate) caller: &'a Caller,
     /// Which of several keys was used, for the log of decisions.
     pub(crate) fingerprint: &'a [(String, String)],
 }
 
-impl Talk<'_> {
+impl ThreadClient<'_> {
     /// Sends a request to a thread and returns its response. Boxed, because it has many callers and each
     /// would otherwise hold its whole state.
     pub(crate) fn ask<'b>(
@@ -134,7 +134,7 @@ impl Talk<'_> {
 
     /// The thread of a conversation with an agent, if it exists, by its id or by the key that equals the
     /// client's id. `field` names the field with that id.
-    pub(crate) async fn thread(&self, name: &str, agent: &Agent, field: &str) -> Step<Option<Found>> {
+    pub(crate) async fn thread(&self, name: &str, agent: &Agent, field: &str) -> Step<Option<ThreadTarget>> {
         if thread_id::is_valid(name)
             && let Some(found) = self.of_agent(name, agent, field).await?
         {
@@ -145,17 +145,22 @@ impl Talk<'_> {
     }
 
     /// This thread, if the caller has it. A thread of another agent is refused.
-    pub(crate) async fn of_agent(&self, thread: &str, agent: &Agent, field: &str) -> Step<Option<Found>> {
+    pub(crate) async fn of_agent(
+        &self,
+        thread: &str,
+        agent: &Agent,
+        field: &str,
+    ) -> Step<Option<ThreadTarget>> {
         let told = self.ask(thread, ThreadRoute::Get, &[], None, "").await?;
         let Some(body) = found(told)? else { return Ok(None) };
         let of = |name: &str| body.pointer(&format!("/thread/{name}")).and_then(Value::as_str);
         if of("agent_id") == Some(&agent.name) || of("origin_agent_id") == Some(&agent.name) {
             let life = body.pointer("/thread/life").and_then(Value::as_i64);
             let life = life.filter(|_| thread_id::is_of_key(thread));
-            return Ok(Some(Found { id: thread.to_owned(), life }));
+            return Ok(Some(ThreadTarget { id: thread.to_owned(), life }));
         }
         let text = format!("This conversation is one with “{}”.", of("origin_agent_id").unwrap_or_default());
-        Err(Stops::Error(
+        Err(Stopped::Error(
             Error::new(Code::Conflict, text)
                 .at(field)
                 .hint("Ask that agent, or begin a conversation with another id."),
@@ -193,7 +198,7 @@ impl Talk<'_> {
 /// The body of a successful response.
 pub(crate) fn good(told: Told) -> Step<Value> {
     if told.status >= 400 {
-        return Err(Stops::Told(told));
+        return Err(Stopped::Told(told));
     }
     let text = told.body.as_string().unwrap_or_default();
     Ok(bobbin::json::from_str(&text).map_err(Error::internal)?)

@@ -22,7 +22,7 @@ pub struct Approval {
     /// Arguments that the approving person may change.
     pub edit: Vec<String>,
     /// Who may decide.
-    pub by: Option<By>,
+    pub by: Option<Approver>,
     /// Later calls with the same arguments to which an approval applies.
     pub remember: Remember,
     /// The arguments that must be equal for that; all by default.
@@ -65,7 +65,7 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum By {
+pub enum Approver {
     /// Whoever may send to the thread.
     Thread,
     /// Its owner, and admins.
@@ -122,7 +122,7 @@ struct ApprovalFields {
     edit: Vec<String>,
     /// Who may decide: `thread`, whoever may send to the thread; `owner`, unless given; `admin`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<By>,
+    by: Option<Approver>,
     /// For which later calls with the same arguments an approval counts, too.
     #[serde(skip_serializing_if = "is_default")]
     remember: Remember,

@@ -107,7 +107,7 @@ impl Source {
 /// What is read of a catalog that cannot be read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Made {
+struct CatalogHeader {
     runtime: String,
 }
 
@@ -138,7 +138,7 @@ impl Catalog {
         // A newer runtime's may have fields that are not known here: that it is newer says more.
         let made = match &read {
             Ok(Catalog { runtime, .. }) => runtime.clone(),
-            Err(_) => crate::json::from_str::<Made>(json).unwrap_or_default().runtime,
+            Err(_) => crate::json::from_str::<CatalogHeader>(json).unwrap_or_default().runtime,
         };
         runtime::takes(&made).map_err(serde_json::Error::custom)?;
         let mut catalog: Catalog = read?;

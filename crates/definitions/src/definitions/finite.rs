@@ -31,11 +31,11 @@ pub fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Value, NoJson> {
 #[derive(Clone, Copy)]
 struct Finite;
 
-type Walked = Result<(), NoJson>;
+type WalkResult = Result<(), NoJson>;
 
 macro_rules! nothing {
     ($($name:ident: $type:ty),* $(,)?) => {
-        $(fn $name(self, _: $type) -> Walked { Ok(()) })*
+        $(fn $name(self, _: $type) -> WalkResult { Ok(()) })*
     };
 }
 
@@ -56,25 +56,25 @@ impl Serializer for Finite {
         serialize_str: &str, serialize_bytes: &[u8], serialize_unit_struct: &'static str,
     }
 
-    fn serialize_f32(self, number: f32) -> Walked {
+    fn serialize_f32(self, number: f32) -> WalkResult {
         self.serialize_f64(f64::from(number))
     }
-    fn serialize_f64(self, number: f64) -> Walked {
+    fn serialize_f64(self, number: f64) -> WalkResult {
         if number.is_finite() { Ok(()) } else { Err(NoJson(format!("{number} is no JSON value"))) }
     }
-    fn serialize_none(self) -> Walked {
+    fn serialize_none(self) -> WalkResult {
         Ok(())
     }
-    fn serialize_unit(self) -> Walked {
+    fn serialize_unit(self) -> WalkResult {
         Ok(())
     }
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Walked {
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> WalkResult {
         value.serialize(self)
     }
-    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Walked {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> WalkResult {
         Ok(())
     }
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Walked {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> WalkResult {
         value.serialize(self)
     }
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -83,7 +83,7 @@ impl Serializer for Finite {
         _: u32,
         _: &'static str,
         value: &T,
-    ) -> Walked {
+    ) -> WalkResult {
         value.serialize(self)
     }
     fn serialize_seq(self, _: Option<usize>) -> Result<Finite, NoJson> {
@@ -127,10 +127,10 @@ macro_rules! compound {
         $(impl ser::$trait for Finite {
             type Ok = ();
             type Error = NoJson;
-            fn $part<T: Serialize + ?Sized>(&mut self, $(_: $key,)? value: &T) -> Walked {
+            fn $part<T: Serialize + ?Sized>(&mut self, $(_: $key,)? value: &T) -> WalkResult {
                 value.serialize(*self)
             }
-            fn end(self) -> Walked {
+            fn end(self) -> WalkResult {
                 Ok(())
             }
         })*
@@ -149,13 +149,13 @@ compound! {
 impl ser::SerializeMap for Finite {
     type Ok = ();
     type Error = NoJson;
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, _: &T) -> Walked {
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, _: &T) -> WalkResult {
         Ok(())
     }
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Walked {
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> WalkResult {
         value.serialize(*self)
     }
-    fn end(self) -> Walked {
+    fn end(self) -> WalkResult {
         Ok(())
     }
 }

@@ -32,7 +32,7 @@ pub enum Item<'c> {
 
 /// One that was found, and where its values come from.
 #[derive(Clone, Debug)]
-pub struct Found<'c> {
+pub struct GraphNode<'c> {
     /// What it is.
     pub item: Item<'c>,
     /// Values above all others: of the entries in `tools` that lead here, the innermost first.
@@ -94,7 +94,7 @@ impl Http {
 }
 
 /// Everything that an agent leads to, itself first; no cycle keeps it from its end.
-pub fn reach<'c>(catalog: &'c Catalog, agent: &'c Agent) -> Vec<Found<'c>> {
+pub fn reach<'c>(catalog: &'c Catalog, agent: &'c Agent) -> Vec<GraphNode<'c>> {
     let mut walk = Walk { catalog, found: Vec::new(), seen: Vec::new() };
     walk.agent(agent, false);
     walk.found
@@ -102,14 +102,14 @@ pub fn reach<'c>(catalog: &'c Catalog, agent: &'c Agent) -> Vec<Found<'c>> {
 
 struct Walk<'c> {
     catalog: &'c Catalog,
-    found: Vec<Found<'c>>,
+    found: Vec<GraphNode<'c>>,
     /// Agent, prompt, and the names that entries of `tools` give values to.
     seen: Vec<(&'c str, &'c str, Vec<&'c str>)>,
 }
 
 /// The way to a prompt.
 #[derive(Clone)]
-struct Way<'c> {
+struct PromptPath<'c> {
     agent: &'c Agent,
     above: Vec<&'c Env>,
     below: Vec<&'c Env>,
@@ -133,10 +133,10 @@ impl<'c> Walk<'c> {
         let sides = [Some(&agent.side_a), agent.side_b.as_ref()];
         let prompts: Vec<&Prompt> =
             sides.into_iter().flatten().filter_map(|side| self.catalog.prompts.get(&side.prompt)).collect();
-        let mut way = Way { agent, above: Vec::new(), below: vec![&agent.env], handed };
+        let mut way = PromptPath { agent, above: Vec::new(), below: vec![&agent.env], handed };
         // What the agent itself declares may stand in the prompt of any side.
         let below = [&agent.env].into_iter().chain(prompts.iter().map(|prompt| &prompt.env)).collect();
-        self.found.push(Found { item: Item::Agent(agent), above: Vec::new(), below, handed });
+        self.found.push(GraphNode { item: Item::Agent(agent), above: Vec::new(), below, handed });
         for prompt in prompts {
             way.below.truncate(1);
             self.prompt(prompt, &way);
@@ -148,7 +148,7 @@ impl<'c> Walk<'c> {
         }
     }
 
-    fn prompt(&mut self, prompt: &'c Prompt, way: &Way<'c>) {
+    fn prompt(&mut self, prompt: &'c Prompt, way: &PromptPath<'c>) {
         let mut given: Vec<&str> = Vec::new();
         for name in way.above.iter().flat_map(|env| env.keys()) {
             if !given.contains(&name.as_str()) {
@@ -174,7 +174,7 @@ impl<'c> Walk<'c> {
     }
 
     /// An included prompt is its text alone: its tools are not offered.
-    fn included(&mut self, prompt: &'c Prompt, way: &mut Way<'c>, path: &mut Vec<&'c str>) {
+    fn included(&mut self, prompt: &'c Prompt, way: &mut PromptPath<'c>, path: &mut Vec<&'c str>) {
         way.below.push(&prompt.env);
         self.push(Item::Prompt(prompt), way);
         for part in prompt.parts() {
@@ -188,7 +188,7 @@ impl<'c> Walk<'c> {
         }
     }
 
-    fn entry(&mut self, entry: &'c ToolEntry, way: &Way<'c>) {
+    fn entry(&mut self, entry: &'c ToolEntry, way: &PromptPath<'c>) {
         let mut way = way.clone();
         way.above.insert(0, &entry.env);
         match self.catalog.callable(&entry.name) {
@@ -208,15 +208,15 @@ impl<'c> Walk<'c> {
         }
     }
 
-    fn push(&mut self, item: Item<'c>, way: &Way<'c>) {
-        let Way { above, below, handed, .. } = way.clone();
-        self.found.push(Found { item, above, below, handed });
+    fn push(&mut self, item: Item<'c>, way: &PromptPath<'c>) {
+        let PromptPath { above, below, handed, .. } = way.clone();
+        self.found.push(GraphNode { item, above, below, handed });
     }
 }
 
 /// What the definitions say about names, all of them together.
 #[derive(Clone, Debug, Default)]
-pub struct Declared {
+pub struct DeclaredVariables {
     text: Vec<String>,
     secret: Vec<String>,
     /// Values of secrets that stand in definitions: name, value.
@@ -225,10 +225,10 @@ pub struct Declared {
     sent: Vec<String>,
 }
 
-impl Declared {
+impl DeclaredVariables {
     /// Reads the whole catalog.
-    pub fn of(catalog: &Catalog) -> Declared {
-        let mut declared = Declared::default();
+    pub fn of(catalog: &Catalog) -> DeclaredVariables {
+        let mut declared = DeclaredVariables::default();
         for tool in catalog.tools.values() {
             declared.takes(&tool.variables, Some(&tool.run));
         }

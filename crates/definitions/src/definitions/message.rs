@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::definitions::opaque::Opaque;
-use crate::definitions::scrub::Scrubbed;
+use crate::definitions::scrub::ScrubCounts;
 use crate::json;
 
 /// Who a message is from, as the thread stores it.
@@ -130,8 +130,8 @@ pub struct ToolResult {
     pub stored: Vec<Value>,
     /// What was taken out of it, for its receipt. A tool cannot set it.
     #[doc(hidden)]
-    #[serde(default, skip_serializing_if = "Scrubbed::is_none")]
-    pub scrubbed: Scrubbed,
+    #[serde(default, skip_serializing_if = "ScrubCounts::is_none")]
+    pub scrubbed: ScrubCounts,
 }
 
 /// A list; `null` is none.
@@ -177,7 +177,7 @@ impl ToolResult {
             attachments: Vec::new(),
             subagent_id: None,
             stored: Vec::new(),
-            scrubbed: Scrubbed::default(),
+            scrubbed: ScrubCounts::default(),
         }
     }
 

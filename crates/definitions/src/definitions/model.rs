@@ -310,8 +310,8 @@ impl Model {
     }
 
     /// How it is to answer.
-    pub fn answer(&self) -> Answer {
-        if self.capabilities.supports_streaming { Answer::Stream } else { Answer::Whole }
+    pub fn answer(&self) -> ResponseMode {
+        if self.capabilities.supports_streaming { ResponseMode::Stream } else { ResponseMode::Whole }
     }
 
     /// Name of the secret that holds its API key.
@@ -355,19 +355,19 @@ impl Model {
 
 /// How an answer is to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ResponseMode {
     /// As server-sent events, token by token.
     Stream,
     /// As one JSON body, for models whose `supportsStreaming` is false (spec §3.2).
     Whole,
 }
 
-impl Answer {
+impl ResponseMode {
     /// What the request's `accept` says.
     pub const fn media_type(self) -> &'static str {
         match self {
-            Answer::Stream => "text/event-stream",
-            Answer::Whole => "application/json",
+            ResponseMode::Stream => "text/event-stream",
+            ResponseMode::Whole => "application/json",
         }
     }
 }

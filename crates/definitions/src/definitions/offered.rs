@@ -14,7 +14,7 @@ use crate::text::percent_decoded;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Offered {
+pub struct McpOffer {
     /// Names of tools that clients may call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
@@ -63,7 +63,7 @@ pub fn agent_of(tool: &str) -> String {
     format!("{OF_TOOL}{tool}")
 }
 
-impl Offered {
+impl McpOffer {
     /// All tools that it names.
     pub fn used(&self) -> impl Iterator<Item = &str> {
         let reading = self.resources.iter().map(|resource| &resource.tool);

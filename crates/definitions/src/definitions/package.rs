@@ -45,7 +45,7 @@ pub struct Packages(pub SortedMap<String, Package>);
 
 /// What a name is to stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sought {
+pub enum ReferenceKind {
     /// A model.
     Model,
     /// A prompt.
@@ -147,7 +147,7 @@ impl Catalog {
         &self,
         within: Option<&str>,
         name: &'n str,
-        sought: Sought,
+        sought: ReferenceKind,
     ) -> Result<Cow<'n, str>, String> {
         let found = self.packages.resolve(within, name, |name| self.has(name, sought));
         if !self.packages.is_foreign(within, &found) || !self.has(&found, sought) {
@@ -155,28 +155,32 @@ impl Catalog {
         }
         let entry = self.packages.is_entry(&found);
         let shown = match sought {
-            Sought::Effect => true,
-            Sought::Agent => entry,
-            Sought::Callable => {
+            ReferenceKind::Effect => true,
+            ReferenceKind::Agent => entry,
+            ReferenceKind::Callable => {
                 let agent =
                     matches!(self.callable(&found), Some(Callable::Agent(..) | Callable::Subagent(..)));
                 entry && agent
             }
-            Sought::Model | Sought::Prompt | Sought::Hook | Sought::Skill | Sought::Memory => false,
+            ReferenceKind::Model
+            | ReferenceKind::Prompt
+            | ReferenceKind::Hook
+            | ReferenceKind::Skill
+            | ReferenceKind::Memory => false,
         };
         if shown { Ok(found) } else { Err(self.packages.hidden(&found)) }
     }
 
-    fn has(&self, name: &str, sought: Sought) -> bool {
+    fn has(&self, name: &str, sought: ReferenceKind) -> bool {
         match sought {
-            Sought::Model => self.models.contains_key(name),
-            Sought::Prompt => self.prompts.contains_key(name),
-            Sought::Agent => self.agents.contains_key(name),
-            Sought::Effect => self.effects.contains_key(name),
-            Sought::Hook => self.hooks.contains_key(name),
-            Sought::Skill => self.skills.contains_key(name),
-            Sought::Memory => self.memories.contains_key(name),
-            Sought::Callable => is_tool(name) || self.callable(name).is_some(),
+            ReferenceKind::Model => self.models.contains_key(name),
+            ReferenceKind::Prompt => self.prompts.contains_key(name),
+            ReferenceKind::Agent => self.agents.contains_key(name),
+            ReferenceKind::Effect => self.effects.contains_key(name),
+            ReferenceKind::Hook => self.hooks.contains_key(name),
+            ReferenceKind::Skill => self.skills.contains_key(name),
+            ReferenceKind::Memory => self.memories.contains_key(name),
+            ReferenceKind::Callable => is_tool(name) || self.callable(name).is_some(),
         }
     }
 
@@ -193,7 +197,7 @@ impl Catalog {
 
     /// The agent that a client means: `name`, `id__name` or `id/name`.
     pub fn shown_agent(&self, name: &str) -> Option<&Agent> {
-        let name = self.named(None, name, Sought::Agent).ok()?;
+        let name = self.named(None, name, ReferenceKind::Agent).ok()?;
         self.agents.get(&*name)
     }
 }
@@ -222,7 +226,7 @@ mod tests {
     #[test]
     fn a_name_is_the_packages_own_before_it_is_the_applications() {
         let catalog = catalog();
-        let named = |within, name| catalog.named(within, name, Sought::Effect).unwrap().into_owned();
+        let named = |within, name| catalog.named(within, name, ReferenceKind::Effect).unwrap().into_owned();
         for (within, name, found) in [
             (None, "ring", "ring"),
             (Some("acme"), "ring", "acme__ring"),
@@ -247,7 +251,7 @@ mod tests {
         assert_eq!(agent("acme/clerk"), Some("acme__clerk"));
         assert_eq!(agent("acme__clerk"), Some("acme__clerk"));
         assert_eq!((agent("acme/inner"), agent("acme__inner"), agent("acme/none")), (None, None, None));
-        let called = |within, name| catalog.named(within, name, Sought::Callable);
+        let called = |within, name| catalog.named(within, name, ReferenceKind::Callable);
         assert_eq!(called(Some("acme"), "inner"), Ok("acme__inner".into()));
         assert_eq!(called(Some("acme"), "clerk"), Ok("acme__clerk".into()));
         assert_eq!(called(Some("other"), "clerk"), Ok("other__clerk".into()), "a prompt of that name");
@@ -261,8 +265,8 @@ mod tests {
         }
         // The agent may not be called, and the prompt of its name is not shown.
         assert!(called(None, "other/clerk").is_err());
-        assert!(catalog.named(None, "acme__p", Sought::Prompt).is_err());
-        assert_eq!(catalog.named(Some("acme"), "p", Sought::Prompt), Ok("acme__p".into()));
+        assert!(catalog.named(None, "acme__p", ReferenceKind::Prompt).is_err());
+        assert_eq!(catalog.named(Some("acme"), "p", ReferenceKind::Prompt), Ok("acme__p".into()));
     }
 
     #[test]

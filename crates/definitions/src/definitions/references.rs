@@ -5,7 +5,7 @@ use crate::definitions::agent::{Agent, SessionTool, SideConfig};
 use crate::definitions::catalog::Catalog;
 use crate::definitions::memory::{Memory, MemoryEntry};
 use crate::definitions::model::Model;
-use crate::definitions::package::Sought;
+use crate::definitions::package::ReferenceKind;
 use crate::definitions::prompt::{Prompt, PromptPart, PromptText, ToolEntry};
 use crate::definitions::skill::{Skill, SkillEntry, SkillHead, Skills};
 
@@ -18,7 +18,7 @@ pub struct Reference<'a> {
     /// The field, as complaints write it: `tools[1].name` is `tools[1]`.
     pub field: String,
     /// What it may stand for.
-    pub sought: Sought,
+    pub sought: ReferenceKind,
     /// What it names.
     pub target: &'a mut String,
 }
@@ -55,9 +55,9 @@ impl Catalog {
 }
 
 /// The callback for each reference: its field, the kinds of target that it accepts, and its target.
-type Look<'l> = &'l mut dyn FnMut(String, Sought, &mut String);
+type ReferenceVisitor<'l> = &'l mut dyn FnMut(String, ReferenceKind, &mut String);
 
-fn of_model(model: &mut Model, look: Look<'_>) {
+fn of_model(model: &mut Model, look: ReferenceVisitor<'_>) {
     let Model {
         name: _,
         provider: _,
@@ -79,10 +79,10 @@ fn of_model(model: &mut Model, look: Look<'_>) {
         timeouts: _,
         provider_options: _,
     } = model;
-    list("fallbacks", Sought::Model, fallbacks, look);
+    list("fallbacks", ReferenceKind::Model, fallbacks, look);
 }
 
-fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
+fn of_prompt(prompt: &mut Prompt, look: ReferenceVisitor<'_>) {
     let Prompt {
         name: _,
         tool_description: _,
@@ -110,12 +110,12 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
         memory,
         subagents,
     } = prompt;
-    look("model".to_owned(), Sought::Model, model);
+    look("model".to_owned(), ReferenceKind::Model, model);
     if let PromptText::Parts(parts) = prompt {
         for (index, part) in parts.iter_mut().enumerate() {
             match part {
                 PromptPart::Include { prompt } => {
-                    look(format!("prompt[{index}].prompt"), Sought::Prompt, prompt);
+                    look(format!("prompt[{index}].prompt"), ReferenceKind::Prompt, prompt);
                 }
                 PromptPart::Text { content: _ } | PromptPart::Env { property: _ } => {}
             }
@@ -124,38 +124,38 @@ fn of_prompt(prompt: &mut Prompt, look: Look<'_>) {
     for (index, entry) in tools.iter_mut().enumerate() {
         of_entry(&format!("tools[{index}]"), entry, look);
     }
-    list("hooks", Sought::Hook, hooks, look);
+    list("hooks", ReferenceKind::Hook, hooks, look);
     if let Some(summary) = summary {
         if let Some(model) = &mut summary.model {
-            look("summary.model".to_owned(), Sought::Model, model);
+            look("summary.model".to_owned(), ReferenceKind::Model, model);
         }
         if let Some(prompt) = &mut summary.prompt {
-            look("summary.prompt".to_owned(), Sought::Prompt, prompt);
+            look("summary.prompt".to_owned(), ReferenceKind::Prompt, prompt);
         }
     }
-    list("approvals.trusted", Sought::Callable, &mut approvals.trusted, look);
+    list("approvals.trusted", ReferenceKind::Callable, &mut approvals.trusted, look);
     if let Some(workers) = subagents {
-        list("subagents.agents", Sought::Agent, &mut workers.agents, look);
+        list("subagents.agents", ReferenceKind::Agent, &mut workers.agents, look);
     }
     of_memories(memory, look);
     of_skills(skills, look);
 }
 
-fn of_memories(memory: &mut [MemoryEntry], look: Look<'_>) {
+fn of_memories(memory: &mut [MemoryEntry], look: ReferenceVisitor<'_>) {
     for (index, MemoryEntry { name, inject: _, tools: _ }) in memory.iter_mut().enumerate() {
-        look(format!("memory[{index}]"), Sought::Memory, name);
+        look(format!("memory[{index}]"), ReferenceKind::Memory, name);
     }
 }
 
-fn of_skills(skills: &mut Skills, look: Look<'_>) {
+fn of_skills(skills: &mut Skills, look: ReferenceVisitor<'_>) {
     if let Skills::Listed(listed) = skills {
         for (index, SkillEntry { name, activation: _ }) in listed.iter_mut().enumerate() {
-            look(format!("skills[{index}]"), Sought::Skill, name);
+            look(format!("skills[{index}]"), ReferenceKind::Skill, name);
         }
     }
 }
 
-fn of_memory(memory: &mut Memory, look: Look<'_>) {
+fn of_memory(memory: &mut Memory, look: ReferenceVisitor<'_>) {
     let Memory {
         name: _,
         description: _,
@@ -167,17 +167,17 @@ fn of_memory(memory: &mut Memory, look: Look<'_>) {
         limits: _,
     } = memory;
     if let Some(model) = embedding {
-        look("embedding".to_owned(), Sought::Model, model);
+        look("embedding".to_owned(), ReferenceKind::Model, model);
     }
 }
 
-fn of_skill(skill: &mut Skill, look: Look<'_>) {
+fn of_skill(skill: &mut Skill, look: ReferenceVisitor<'_>) {
     let Skill { head, body: _, path: _, files: _, hash: _ } = skill;
     let SkillHead { name: _, description: _, activation: _, requires, priority: _ } = head;
-    list("requires", Sought::Callable, requires, look);
+    list("requires", ReferenceKind::Callable, requires, look);
 }
 
-fn of_entry(field: &str, entry: &mut ToolEntry, look: Look<'_>) {
+fn of_entry(field: &str, entry: &mut ToolEntry, look: ReferenceVisitor<'_>) {
     let ToolEntry {
         name,
         // Names that a server gives.
@@ -197,10 +197,10 @@ fn of_entry(field: &str, entry: &mut ToolEntry, look: Look<'_>) {
         resumable: _,
         budget: _,
     } = entry;
-    look(field.to_owned(), Sought::Callable, name);
+    look(field.to_owned(), ReferenceKind::Callable, name);
 }
 
-fn of_agent(agent: &mut Agent, look: Look<'_>) {
+fn of_agent(agent: &mut Agent, look: ReferenceVisitor<'_>) {
     let Agent {
         name: _,
         kind: _,
@@ -228,11 +228,11 @@ fn of_agent(agent: &mut Agent, look: Look<'_>) {
     if let Some(side) = side_b {
         of_side("sideB", side, look);
     }
-    list("hooks", Sought::Hook, hooks, look);
-    list("approvals.trusted", Sought::Callable, &mut approvals.trusted, look);
+    list("hooks", ReferenceKind::Hook, hooks, look);
+    list("approvals.trusted", ReferenceKind::Callable, &mut approvals.trusted, look);
 }
 
-fn of_side(field: &str, side: &mut SideConfig, look: Look<'_>) {
+fn of_side(field: &str, side: &mut SideConfig, look: ReferenceVisitor<'_>) {
     let SideConfig {
         prompt,
         label: _,
@@ -244,20 +244,20 @@ fn of_side(field: &str, side: &mut SideConfig, look: Look<'_>) {
         session_fail,
         session_status,
     } = side;
-    look(format!("{field}.prompt"), Sought::Prompt, prompt);
+    look(format!("{field}.prompt"), ReferenceKind::Prompt, prompt);
     if let Some(tool) = stop_tool {
-        look(format!("{field}.stopTool"), Sought::Callable, tool);
+        look(format!("{field}.stopTool"), ReferenceKind::Callable, tool);
     }
     for (of, tool) in
         [("sessionStop", session_stop), ("sessionFail", session_fail), ("sessionStatus", session_status)]
     {
         if let Some(SessionTool { name, message_property: _, attachments_property: _ }) = tool {
-            look(format!("{field}.{of}"), Sought::Callable, name);
+            look(format!("{field}.{of}"), ReferenceKind::Callable, name);
         }
     }
 }
 
-fn list(field: &str, sought: Sought, names: &mut [String], look: Look<'_>) {
+fn list(field: &str, sought: ReferenceKind, names: &mut [String], look: ReferenceVisitor<'_>) {
     for (index, name) in names.iter_mut().enumerate() {
         look(format!("{field}[{index}]"), sought, name);
     }

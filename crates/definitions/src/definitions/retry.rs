@@ -221,7 +221,7 @@ pub enum RetrySource {
 
 /// The places that may speak of a kind of work.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Places<'a> {
+pub struct PolicySources<'a> {
     /// Of the run.
     pub run: Option<&'a Retry>,
     /// Of the prompt.
@@ -234,7 +234,7 @@ pub struct Places<'a> {
 
 /// The resulting policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resolved {
+pub struct EffectivePolicy {
     /// Attempts, the first one included.
     pub max_attempts: u32,
     /// Microseconds before the second attempt.
@@ -253,10 +253,10 @@ pub struct Resolved {
     pub source: RetrySource,
 }
 
-impl Resolved {
+impl EffectivePolicy {
     /// Merges the policies field by field: run, prompt, folder. The definition's own policy applies only if
     /// none of these has a policy for the kind. Built-in values fill the rest.
-    pub fn of(kind: RetryKind, places: Places<'_>) -> Resolved {
+    pub fn of(kind: RetryKind, places: PolicySources<'_>) -> EffectivePolicy {
         let said = [
             (RetrySource::Run, places.run.map(|retry| retry.of(kind))),
             (RetrySource::Prompt, places.prompt.map(|retry| retry.of(kind))),
@@ -271,7 +271,7 @@ impl Resolved {
             said.extend(own.map(|policy| (RetrySource::Definition, policy)));
         }
         let us = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX / 1000).saturating_mul(1000);
-        Resolved {
+        EffectivePolicy {
             max_attempts: first(&said, |policy| policy.max_attempts).unwrap_or_else(|| kind.attempts()),
             backoff_us: first(&said, |policy| policy.backoff_ms).map_or(limits::BACKOFF_US, us),
             max_backoff_us: first(&said, |policy| policy.max_backoff_ms)

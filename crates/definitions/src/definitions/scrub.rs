@@ -79,17 +79,17 @@ impl Scrub {
 
 /// How many texts were found in a result, by what gave them away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Scrubbed {
+pub struct ScrubCounts {
     /// By the name before them, or by their shape.
     pub keywords: u32,
     /// Because they look random.
     pub entropy: u32,
 }
 
-impl Scrubbed {
+impl ScrubCounts {
     /// Whether there were none.
     pub fn is_none(&self) -> bool {
-        *self == Scrubbed::default()
+        *self == ScrubCounts::default()
     }
 
     /// How many there were, of both kinds.

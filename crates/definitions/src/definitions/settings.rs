@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::definitions::approval::Approvals;
 use crate::definitions::budget::Budget;
-use crate::definitions::offered::Offered;
+use crate::definitions::offered::McpOffer;
 use crate::definitions::retry::Retry;
 use crate::definitions::scrub::Scrub;
 use crate::definitions::variable::is_default;
@@ -34,7 +34,7 @@ pub struct Settings {
     pub scrub: Scrub,
     /// What clients of MCP are offered at `/mcp` besides the agents.
     #[serde(skip_serializing_if = "is_default")]
-    pub mcp: Offered,
+    pub mcp: McpOffer,
 }
 
 impl Settings {

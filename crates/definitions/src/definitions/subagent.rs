@@ -125,7 +125,7 @@ impl Immediate {
 pub struct Resumable {
     /// The side that hears the parent.
     #[serde(rename = "receives_messages")]
-    pub receives_messages: Receives,
+    pub receives_messages: ReceivingSide,
     /// How many there may be at a time; as many as are wanted unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
@@ -139,7 +139,7 @@ pub struct Resumable {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Receives {
+pub enum ReceivingSide {
     /// Side A: the parent's messages are side B's, role `user`.
     #[default]
     SideA,

@@ -5,12 +5,12 @@ use crate::definitions::budget::Unpriced;
 use crate::definitions::references::Kind;
 use crate::limits::RUN_STEPS;
 use crate::names::wrong_callable;
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     pub(crate) fn agents(&mut self) {
         for (name, agent) in &self.catalog.agents {
-            let at = Place { kind: Kind::Agent, name };
+            let at = Subject { kind: Kind::Agent, name };
             if let Some(wrong) = wrong_callable(name) {
                 self.error(at, "name", wrong);
             }
@@ -37,7 +37,7 @@ impl Check<'_> {
         }
     }
 
-    fn budget(&mut self, at: Place<'_>, agent: &Agent) {
+    fn budget(&mut self, at: Subject<'_>, agent: &Agent) {
         let (own, folder) = (&agent.budget, &self.catalog.settings.budget);
         for (inner, message) in own.problems() {
             self.error(at, format!("budget.{inner}"), message);
@@ -71,7 +71,7 @@ impl Check<'_> {
         }
     }
 
-    fn sides(&mut self, at: Place<'_>, agent: &Agent) {
+    fn sides(&mut self, at: Subject<'_>, agent: &Agent) {
         self.side(at, "sideA", &agent.side_a);
         match agent.kind {
             AgentKind::AiHuman => {
@@ -99,7 +99,7 @@ impl Check<'_> {
     }
 
     /// The caller of a subagent waits for its end (spec §7.6).
-    fn endings(&mut self, at: Place<'_>, sides: [&SideConfig; 2]) {
+    fn endings(&mut self, at: Subject<'_>, sides: [&SideConfig; 2]) {
         if sides.iter().all(|side| side.session_stop.is_none()) {
             let message = "should be set on a side: nothing but its caps ends the work of this subagent";
             self.warning(at, "sideA.sessionStop", message);
@@ -111,14 +111,14 @@ impl Check<'_> {
     }
 
     /// `includeChat` is off by default (spec §35.11), which is rarely intended in a chat.
-    fn forgets_the_chat(&mut self, at: Place<'_>, side: &SideConfig) {
+    fn forgets_the_chat(&mut self, at: Subject<'_>, side: &SideConfig) {
         if self.catalog.prompts.get(&side.prompt).is_some_and(|prompt| !prompt.include_chat) {
             let message = "its model will not see earlier turns: set `includeChat: true` in the prompt";
             self.warning(at, "sideA.prompt", format!("\"{}\": {message}", side.prompt));
         }
     }
 
-    fn side(&mut self, at: Place<'_>, field: &str, side: &SideConfig) {
+    fn side(&mut self, at: Subject<'_>, field: &str, side: &SideConfig) {
         self.reference(at, &format!("{field}.prompt"), Kind::Prompt, &side.prompt);
         if side.max_steps.is_some_and(|steps| steps == 0 || steps > RUN_STEPS) {
             self.error(at, format!("{field}.maxSteps"), format!("must be from 1 to {RUN_STEPS}"));
@@ -142,7 +142,7 @@ impl Check<'_> {
         }
     }
 
-    fn session_tool(&mut self, at: Place<'_>, field: &str, side: &SideConfig, tool: &SessionTool) {
+    fn session_tool(&mut self, at: Subject<'_>, field: &str, side: &SideConfig, tool: &SessionTool) {
         self.offered(at, field, side, &tool.name);
         for (name, property) in
             [("messageProperty", &tool.message_property), ("attachmentsProperty", &tool.attachments_property)]
@@ -153,7 +153,7 @@ impl Check<'_> {
         }
     }
 
-    fn stop_tool(&mut self, at: Place<'_>, field: &str, side: &SideConfig) {
+    fn stop_tool(&mut self, at: Subject<'_>, field: &str, side: &SideConfig) {
         let property = side.stop_tool_response_property.as_ref();
         let response = format!("{field}.stopToolResponseProperty");
         match (&side.stop_tool, property) {
@@ -169,7 +169,7 @@ impl Check<'_> {
     }
 
     /// The user waits for the end of the turn.
-    fn endless(&mut self, at: Place<'_>, side: &SideConfig) {
+    fn endless(&mut self, at: Subject<'_>, side: &SideConfig) {
         if !side.stop_on_response && side.stop_tool.is_none() {
             let message = "without a stopTool nothing but its caps ends a turn";
             self.warning(at, "sideA.stopOnResponse", message);
@@ -177,7 +177,7 @@ impl Check<'_> {
     }
 
     /// A tool that ends something must be available to the side's model.
-    fn offered(&mut self, at: Place<'_>, field: &str, side: &SideConfig, tool: &str) {
+    fn offered(&mut self, at: Subject<'_>, field: &str, side: &SideConfig, tool: &str) {
         let prompt = self.catalog.prompts.get(&side.prompt);
         if prompt.is_some_and(|prompt| prompt.tool(tool).is_none() && !self.offers_live(prompt, tool)) {
             let message = format!("the prompt \"{}\" does not offer the tool \"{tool}\"", side.prompt);
@@ -186,7 +186,7 @@ impl Check<'_> {
     }
 
     /// An argument that the runtime reads must exist.
-    fn argument(&mut self, at: Place<'_>, field: &str, tool: &str, property: &str) {
+    fn argument(&mut self, at: Subject<'_>, field: &str, tool: &str, property: &str) {
         let Some(definition) = self.catalog.tools.get(tool) else { return };
         let args = definition.args.as_ref().and_then(|args| args.get("properties")?.as_object());
         if !args.is_some_and(|args| args.contains_key(property)) {

@@ -8,13 +8,19 @@ use crate::definitions::schema::{DEPTH, required};
 use crate::definitions::{Callable, ask_user, execute_code};
 use crate::limits::WAIT_MAX_US;
 use crate::names::hint;
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 const MODES: [&str; 4] = ["never", "always", "when", "on_failure"];
 
 impl Check<'_> {
     /// Checks the approval in a field, such as `approval`, for calls with these arguments.
-    pub(crate) fn approval(&mut self, at: Place<'_>, field: &str, approval: &Approval, args: Option<&Value>) {
+    pub(crate) fn approval(
+        &mut self,
+        at: Subject<'_>,
+        field: &str,
+        approval: &Approval,
+        args: Option<&Value>,
+    ) {
         if let Some(text) = &approval.unknown {
             let hint = hint(text, &MODES);
             let modes = MODES.join(", ");
@@ -57,7 +63,7 @@ impl Check<'_> {
     }
 
     /// Checks the approval settings of an agent or a prompt.
-    pub(crate) fn approvals(&mut self, at: Place<'_>, approvals: &Approvals) {
+    pub(crate) fn approvals(&mut self, at: Subject<'_>, approvals: &Approvals) {
         self.seconds(at, "approvals.expiresAfterSeconds", approvals.expires_after_seconds);
         if approvals.on_message.is_some() && at.kind == Kind::Prompt {
             self.error(
@@ -81,7 +87,7 @@ impl Check<'_> {
         }
     }
 
-    pub(crate) fn seconds(&mut self, at: Place<'_>, field: &str, seconds: Option<u64>) {
+    pub(crate) fn seconds(&mut self, at: Subject<'_>, field: &str, seconds: Option<u64>) {
         let most = WAIT_MAX_US / crate::limits::SECOND_US;
         if seconds.is_some_and(|seconds| {
             seconds == 0 || i64::try_from(seconds).map_or(true, |seconds| seconds > most)

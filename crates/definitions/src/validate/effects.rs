@@ -3,12 +3,12 @@
 use crate::definitions::references::Kind;
 use crate::limits::EFFECT_ATTEMPTS_MAX;
 use crate::names::wrong_callable;
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     pub(crate) fn effects(&mut self) {
         for (name, effect) in &self.catalog.effects {
-            let at = Place { kind: Kind::Effect, name };
+            let at = Subject { kind: Kind::Effect, name };
             if let Some(wrong) = wrong_callable(name) {
                 self.error(at, "name", wrong);
             }

@@ -1,13 +1,13 @@
 //! Custom endpoints.
 
 use crate::definitions::references::Kind;
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     pub(crate) fn endpoints(&mut self) {
         for (route, endpoint) in &self.catalog.endpoints {
             let name = route.to_string();
-            let at = Place { kind: Kind::Endpoint, name: &name };
+            let at = Subject { kind: Kind::Endpoint, name: &name };
             if let Some(hidden) = route.hides() {
                 let of_thread = route.path.is_empty();
                 let hint = if of_thread {

@@ -10,11 +10,11 @@ use crate::definitions::prompt::ToolEntry;
 use crate::definitions::references::Kind;
 use crate::definitions::tool::Implementation;
 use crate::names::hint;
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     /// Checks that the name of an entry is unambiguous and callable, and that its settings apply.
-    pub(crate) fn entry(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
+    pub(crate) fn entry(&mut self, at: Subject<'_>, field: &str, entry: &ToolEntry) {
         self.env(at, &format!("{field}.env"), &entry.env);
         let name = &entry.name;
         if self.of_server(at, field, entry) {
@@ -57,7 +57,7 @@ impl Check<'_> {
 
     /// Warns about a prompt with the name of an exposed agent, because it cannot be called. Not if a side of
     /// the agent uses that prompt.
-    fn shadowed_prompt(&mut self, at: Place<'_>, field: &str, name: &str) {
+    fn shadowed_prompt(&mut self, at: Subject<'_>, field: &str, name: &str) {
         let Some(agent) = self.catalog.agents.get(name) else { return };
         let own = |side: &SideConfig| side.prompt == name;
         if !own(&agent.side_a) && !agent.side_b.as_ref().is_some_and(own) {
@@ -79,7 +79,7 @@ impl Check<'_> {
         names
     }
 
-    fn listed_agent(&mut self, at: Place<'_>, field: &str, name: &str) {
+    fn listed_agent(&mut self, at: Subject<'_>, field: &str, name: &str) {
         let Some(agent) = self.catalog.agents.get(name) else { return };
         if !agent.expose_as_tool {
             let message = format!("\"{name}\" is an agent that may not be called: set its `exposeAsTool`");
@@ -88,7 +88,7 @@ impl Check<'_> {
     }
 
     /// Reports settings for other kinds, and arguments that do not exist.
-    fn settings(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry, kind: Kind) {
+    fn settings(&mut self, at: Subject<'_>, field: &str, entry: &ToolEntry, kind: Kind) {
         let name = &entry.name;
         let result = [
             ("includeTextResponse", entry.include_text_response.is_some()),
@@ -126,7 +126,7 @@ impl Check<'_> {
     }
 
     /// Checks the options of `execute_code`. Options of other tools are unknown here.
-    fn code_options(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
+    fn code_options(&mut self, at: Subject<'_>, field: &str, entry: &ToolEntry) {
         let Some(tool) = self.catalog.tools.get(&entry.name) else { return };
         if matches!(tool.run, Implementation::Mcp(_)) && !entry.options.is_empty() {
             let text = "a server's tool is given its arguments alone: `provide`, in the server's file, fills some in";
@@ -143,7 +143,7 @@ impl Check<'_> {
     /// Checks that a prompt or an agent has an argument.
     pub(crate) fn init_argument(
         &mut self,
-        at: Place<'_>,
+        at: Subject<'_>,
         field: &str,
         name: &str,
         property: &Option<String>,

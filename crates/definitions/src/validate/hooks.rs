@@ -4,7 +4,7 @@ use crate::definitions::references::Kind;
 use crate::limits::HOOK_MS;
 use crate::names::wrong_id;
 use crate::sorted::SortedSet;
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     pub(crate) fn hooks(&mut self) {
@@ -14,7 +14,7 @@ impl Check<'_> {
             prompts.chain(self.catalog.agents.values().flat_map(|agent| &agent.hooks)).collect()
         };
         for (id, hook) in &self.catalog.hooks {
-            let at = Place { kind: Kind::Hook, name: id };
+            let at = Subject { kind: Kind::Hook, name: id };
             if let Some(wrong) = wrong_id(id) {
                 self.error(at, "id", wrong);
             }
@@ -36,14 +36,14 @@ impl Check<'_> {
         let active: SortedSet<&String> = sides.flatten().map(|side| &side.prompt).collect();
         for (name, prompt) in &self.catalog.prompts {
             if !prompt.hooks.is_empty() && !active.contains(name) {
-                let at = Place { kind: Kind::Prompt, name };
+                let at = Subject { kind: Kind::Prompt, name };
                 self.warning(at, "hooks", "never run: no agent has this prompt for a side, and a prompt that is called runs none of its own");
             }
         }
     }
 
     /// Checks the `hooks` of a prompt or an agent.
-    pub(crate) fn hook_list(&mut self, at: Place<'_>, hooks: &[String]) {
+    pub(crate) fn hook_list(&mut self, at: Subject<'_>, hooks: &[String]) {
         let mut seen = SortedSet::new();
         for (index, id) in hooks.iter().enumerate() {
             let field = format!("hooks[{index}]");

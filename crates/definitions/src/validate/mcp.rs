@@ -11,7 +11,7 @@ use crate::definitions::template;
 use crate::definitions::tool::{Implementation, Tool};
 use crate::limits::HTTP_TOOL_MAX_MS;
 use crate::names::{hint, wrong_server};
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 /// Prefix of a reference to a tool of a model's provider (spec §4).
 const OF_PROVIDER: &str = "provider:";
@@ -38,7 +38,7 @@ const OWN_HEADERS: [&str; 15] = [
 impl Check<'_> {
     pub(crate) fn servers(&mut self) {
         for (name, server) in &self.catalog.mcp {
-            let at = Place { kind: Kind::Mcp, name };
+            let at = Subject { kind: Kind::Mcp, name };
             self.server_name(at);
             self.address(at, "url", &server.url);
             self.headers(at, "headers", &server.headers, &OWN_HEADERS);
@@ -80,7 +80,7 @@ impl Check<'_> {
         }
     }
 
-    fn server_name(&mut self, at: Place<'_>) {
+    fn server_name(&mut self, at: Subject<'_>) {
         let packages = &self.catalog.packages;
         let own = match packages.of(at.name) {
             Some(_) => at.name.split_once(SEPARATOR).map_or(at.name, |(_, own)| own),
@@ -96,14 +96,14 @@ impl Check<'_> {
     }
 
     /// Checks a URL that receives values of variables.
-    fn address(&mut self, at: Place<'_>, field: &str, url: &str) {
+    fn address(&mut self, at: Subject<'_>, field: &str, url: &str) {
         self.url(at, field, url);
         if url.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://")) && !is_loopback(url) {
             self.error(at, field, "must be https; only a server on this machine can be http, in development");
         }
     }
 
-    fn auth(&mut self, at: Place<'_>, server: &McpServer, auth: &McpAuth) {
+    fn auth(&mut self, at: Subject<'_>, server: &McpServer, auth: &McpAuth) {
         if let Some(header) = server.headers.keys().find(|name| name.eq_ignore_ascii_case("authorization")) {
             self.error(at, format!("headers.{header}"), "`auth` sets this header");
         }
@@ -138,7 +138,7 @@ impl Check<'_> {
         }
     }
 
-    fn provided(&mut self, at: Place<'_>, field: &str, value: &Value) {
+    fn provided(&mut self, at: Subject<'_>, field: &str, value: &Value) {
         match value {
             Value::String(text) => self.template(at, field, text),
             Value::Array(items) => {
@@ -156,7 +156,7 @@ impl Check<'_> {
     }
 
     /// Reports names that are used but not declared in `variables`: nobody would be asked for their values.
-    fn undeclared(&mut self, at: Place<'_>, server: &McpServer) {
+    fn undeclared(&mut self, at: Subject<'_>, server: &McpServer) {
         let known: Vec<&str> = server.variables.iter().map(|variable| variable.name.as_str()).collect();
         for (field, name) in server.named_values() {
             if !known.contains(&name) {
@@ -167,7 +167,7 @@ impl Check<'_> {
     }
 
     /// Whether an entry is for tools of a server, or of a provider; also checks it.
-    pub(crate) fn of_server(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) -> bool {
+    pub(crate) fn of_server(&mut self, at: Subject<'_>, field: &str, entry: &ToolEntry) -> bool {
         let Some(name) = entry.mcp() else {
             if entry.tools.is_some() {
                 let text = "is for tools of an MCP server: `{ \"mcp\": NAME, \"tools\": [...] }`";

@@ -8,12 +8,12 @@ use crate::definitions::references::Kind;
 use crate::limits;
 use crate::names::{nearest, wrong_memory};
 use crate::sorted::SortedSet;
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     pub(crate) fn memories(&mut self) {
         for (name, memory) in &self.catalog.memories {
-            let at = Place { kind: Kind::Memory, name };
+            let at = Subject { kind: Kind::Memory, name };
             let own = match self.catalog.packages.of(name) {
                 Some(_) => name.split_once(SEPARATOR).map_or(name.as_str(), |(_, own)| own),
                 None => name,
@@ -47,7 +47,7 @@ impl Check<'_> {
         }
     }
 
-    fn retrieval(&mut self, at: Place<'_>, memory: &Memory) {
+    fn retrieval(&mut self, at: Subject<'_>, memory: &Memory) {
         let (chunk, retrieval) = (memory.chunk, memory.retrieval);
         if !(limits::CHUNK_CHARS_MIN..=limits::CHUNK_CHARS_MAX).contains(&chunk.chars) {
             let (least, most) = (limits::CHUNK_CHARS_MIN, limits::CHUNK_CHARS_MAX);
@@ -79,7 +79,7 @@ impl Check<'_> {
         }
     }
 
-    fn memory_sources(&mut self, at: Place<'_>, memory: &Memory) {
+    fn memory_sources(&mut self, at: Subject<'_>, memory: &Memory) {
         let sources = &memory.sources;
         if sources.messages && memory.scope == MemoryScope::Instance {
             let text =
@@ -107,7 +107,7 @@ impl Check<'_> {
     }
 
     /// Checks a model's settings for vectors.
-    pub(crate) fn embeds(&mut self, at: Place<'_>, model: &Model) {
+    pub(crate) fn embeds(&mut self, at: Subject<'_>, model: &Model) {
         let of_embedding = [
             ("dimensions", model.dimensions.is_some()),
             ("queryPrefix", model.query_prefix.is_some()),
@@ -140,7 +140,7 @@ impl Check<'_> {
     }
 
     /// Checks the memories of a prompt.
-    pub(crate) fn memory_of(&mut self, at: Place<'_>, prompt: &Prompt) {
+    pub(crate) fn memory_of(&mut self, at: Subject<'_>, prompt: &Prompt) {
         let mut seen = SortedSet::new();
         for (index, entry) in prompt.memory.iter().enumerate() {
             let field = format!("memory[{index}]");

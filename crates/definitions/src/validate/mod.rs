@@ -7,7 +7,7 @@
 //!   one kind each. `settings`: `bobbin.json`.
 //! * `entries`: a prompt's `tools`; `subagents`: settings of an entry for a subagent; `workers`: agents that
 //!   a model leads; `approvals`: approvals of calls. `code`: files that run in the sandbox. `context`: the
-//!   size of requests. `known`: facts about models at their makers' addresses.
+//!   size of requests. `known_models`: facts about models at their makers' addresses.
 
 pub mod agents;
 mod approvals;
@@ -17,7 +17,7 @@ pub mod effects;
 pub mod endpoints;
 pub mod entries;
 pub mod hooks;
-mod known;
+mod known_models;
 mod mcp;
 mod memories;
 pub mod models;
@@ -198,7 +198,7 @@ pub fn validate(catalog: &Catalog, sources: &Sources, natives: &Natives) -> Vec<
 
 /// A definition, for complaints about it.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Subject<'a> {
     kind: Kind,
     name: &'a str,
 }
@@ -211,15 +211,15 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn error(&mut self, at: Place<'_>, field: impl Into<String>, message: impl Into<String>) {
+    fn error(&mut self, at: Subject<'_>, field: impl Into<String>, message: impl Into<String>) {
         self.complain(at, field.into(), message.into(), Severity::Error);
     }
 
-    fn warning(&mut self, at: Place<'_>, field: impl Into<String>, message: impl Into<String>) {
+    fn warning(&mut self, at: Subject<'_>, field: impl Into<String>, message: impl Into<String>) {
         self.complain(at, field.into(), message.into(), Severity::Warning);
     }
 
-    fn complain(&mut self, at: Place<'_>, field: String, message: String, severity: Severity) {
+    fn complain(&mut self, at: Subject<'_>, field: String, message: String, severity: Severity) {
         let file = self.sources.file(at.kind, at.name);
         self.complaints.push(Complaint { file, field, message, severity });
     }
@@ -261,14 +261,14 @@ impl Check<'_> {
     }
 
     /// Checks a reference to another definition.
-    fn reference(&mut self, at: Place<'_>, field: &str, kind: Kind, name: &str) {
+    fn reference(&mut self, at: Subject<'_>, field: &str, kind: Kind, name: &str) {
         if !self.knows(kind, name) {
             let hint = crate::names::hint(name, &self.names(kind));
             self.error(at, field, format!("no {} named \"{name}\"{hint}", kind.noun()));
         }
     }
 
-    fn variables(&mut self, at: Place<'_>, variables: &[Variable]) {
+    fn variables(&mut self, at: Subject<'_>, variables: &[Variable]) {
         let mut seen = SortedSet::new();
         for (index, variable) in variables.iter().enumerate() {
             let field = format!("variables[{index}].name");
@@ -287,28 +287,28 @@ impl Check<'_> {
         }
     }
 
-    fn env(&mut self, at: Place<'_>, field: &str, env: &SortedMap<String, String>) {
+    fn env(&mut self, at: Subject<'_>, field: &str, env: &SortedMap<String, String>) {
         for name in env.keys() {
             self.env_name(at, &format!("{field}.{name}"), name);
         }
     }
 
     /// Checks retry policies by kind.
-    fn retries(&mut self, at: Place<'_>, field: &str, retry: &Retry) {
+    fn retries(&mut self, at: Subject<'_>, field: &str, retry: &Retry) {
         for (inner, message) in retry.problems() {
             self.error(at, format!("{field}.{inner}"), message);
         }
     }
 
     /// Checks the policy of one definition.
-    fn policy(&mut self, at: Place<'_>, policy: &Policy) {
+    fn policy(&mut self, at: Subject<'_>, policy: &Policy) {
         for (inner, message) in policy.problems() {
             self.error(at, format!("retry.{inner}"), message);
         }
     }
 
     /// Checks the name of a variable.
-    fn env_name(&mut self, at: Place<'_>, field: &str, name: &str) {
+    fn env_name(&mut self, at: Subject<'_>, field: &str, name: &str) {
         if name.starts_with(RESERVED_PREFIX) {
             self.error(
                 at,
@@ -324,7 +324,7 @@ impl Check<'_> {
     }
 
     /// Checks a text with `{{env NAME}}`.
-    fn template(&mut self, at: Place<'_>, field: &str, text: &str) {
+    fn template(&mut self, at: Subject<'_>, field: &str, text: &str) {
         if let Err(error) = template::parse(text) {
             self.error(at, field, error.to_string());
         }
@@ -333,7 +333,7 @@ impl Check<'_> {
         }
     }
 
-    fn url(&mut self, at: Place<'_>, field: &str, url: &str) {
+    fn url(&mut self, at: Subject<'_>, field: &str, url: &str) {
         match template::check_url(url) {
             Ok(()) => self.template(at, field, url),
             Err(error) => self.error(at, field, error.to_string()),

@@ -6,7 +6,7 @@ use crate::definitions::model::{Api, Capabilities, Model, Provider, Timeouts};
 use crate::definitions::references::Kind;
 use crate::limits::SILENCE_MAX_MS;
 use crate::names::{cycles, nearest, wrong_model};
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 /// Model ids of the demo provider.
 const DEMO_MODELS: [&str; 3] = ["demo", "demo-slow", "demo-fail"];
@@ -29,7 +29,7 @@ const OPTIONS_OF_CHAT: [(&str, &str); 7] = [
 impl Check<'_> {
     pub(crate) fn models(&mut self) {
         for (name, model) in &self.catalog.models {
-            let at = Place { kind: Kind::Model, name };
+            let at = Subject { kind: Kind::Model, name };
             if let Some(wrong) = wrong_model(name) {
                 self.error(at, "name", wrong);
             }
@@ -47,7 +47,7 @@ impl Check<'_> {
         self.fallback_cycles();
     }
 
-    fn provider(&mut self, at: Place<'_>, model: &Model) {
+    fn provider(&mut self, at: Subject<'_>, model: &Model) {
         if let Provider::Registered(name) = &model.provider
             && let Some(wrong) = unknown_provider(name, &self.natives.providers, self.natives.complete)
         {
@@ -95,7 +95,7 @@ impl Check<'_> {
     }
 
     /// Checks the choice between OpenAI's APIs, and options that only one of them knows.
-    fn api(&mut self, at: Place<'_>, model: &Model) {
+    fn api(&mut self, at: Subject<'_>, model: &Model) {
         if model.api != Api::Auto && model.provider != Provider::Openai {
             let text =
                 format!("the provider \"{}\" has one API: this is for `openai`", model.provider.name());
@@ -112,7 +112,7 @@ impl Check<'_> {
     }
 
     /// Warns about options with another name in responses, which refuse unknown fields.
-    pub(crate) fn options_of_chat(&mut self, at: Place<'_>, options: &Map<String, Value>, model: &str) {
+    pub(crate) fn options_of_chat(&mut self, at: Subject<'_>, options: &Map<String, Value>, model: &str) {
         for (chat, responses) in OPTIONS_OF_CHAT {
             if options.get(chat).is_some_and(|value| !value.is_null()) {
                 let text = format!(
@@ -123,7 +123,7 @@ impl Check<'_> {
         }
     }
 
-    fn prices(&mut self, at: Place<'_>, model: &Model) {
+    fn prices(&mut self, at: Subject<'_>, model: &Model) {
         let prices = [
             ("inputPrice", model.input_price),
             ("outputPrice", model.output_price),
@@ -136,7 +136,7 @@ impl Check<'_> {
         }
     }
 
-    fn timeouts(&mut self, at: Place<'_>, timeouts: Timeouts) {
+    fn timeouts(&mut self, at: Subject<'_>, timeouts: Timeouts) {
         for (field, ms) in [("firstChunkMs", timeouts.first_chunk_ms), ("stallMs", timeouts.stall_ms)] {
             if ms.is_some_and(|ms| ms == 0 || ms > SILENCE_MAX_MS) {
                 let text = format!("must be from 1 to {SILENCE_MAX_MS} (15 minutes)");
@@ -145,7 +145,7 @@ impl Check<'_> {
         }
     }
 
-    fn capabilities(&mut self, at: Place<'_>, capabilities: &Capabilities) {
+    fn capabilities(&mut self, at: Subject<'_>, capabilities: &Capabilities) {
         let (context, output) = (capabilities.max_context_tokens, capabilities.max_output_tokens);
         for (field, tokens) in [("maxContextTokens", context), ("maxOutputTokens", output)] {
             if tokens == Some(0) {
@@ -169,7 +169,7 @@ impl Check<'_> {
         }
     }
 
-    fn fallbacks(&mut self, at: Place<'_>, model: &Model) {
+    fn fallbacks(&mut self, at: Subject<'_>, model: &Model) {
         for (index, fallback) in model.fallbacks.iter().enumerate() {
             let field = format!("fallbacks[{index}]");
             if fallback == at.name {
@@ -192,7 +192,7 @@ impl Check<'_> {
         };
         for cycle in cycles(&names, &next) {
             let Some(name) = cycle.first() else { continue };
-            let at = Place { kind: Kind::Model, name };
+            let at = Subject { kind: Kind::Model, name };
             let way = cycle.join(" → ");
             self.warning(
                 at,
@@ -202,7 +202,7 @@ impl Check<'_> {
         }
     }
 
-    pub(crate) fn provider_options(&mut self, at: Place<'_>, options: &Map<String, Value>) {
+    pub(crate) fn provider_options(&mut self, at: Subject<'_>, options: &Map<String, Value>) {
         for field in OWN_FIELDS.into_iter().filter(|field| options.contains_key(*field)) {
             self.error(
                 at,

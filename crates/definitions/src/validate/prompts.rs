@@ -11,12 +11,12 @@ use crate::definitions::subagent::OF_WORKERS;
 use crate::definitions::variable::{Variable, VariableKind};
 use crate::names::{cycles, wrong_callable};
 use crate::sorted::SortedSet;
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     pub(crate) fn prompts(&mut self) {
         for (name, prompt) in &self.catalog.prompts {
-            let at = Place { kind: Kind::Prompt, name };
+            let at = Subject { kind: Kind::Prompt, name };
             if let Some(wrong) = wrong_callable(name) {
                 self.error(at, "name", wrong);
             }
@@ -53,7 +53,7 @@ impl Check<'_> {
         self.env_parts();
     }
 
-    fn text(&mut self, at: Place<'_>, prompt: &Prompt) {
+    fn text(&mut self, at: Subject<'_>, prompt: &Prompt) {
         let empty = match &prompt.prompt {
             PromptText::Text(text) => text.trim().is_empty(),
             PromptText::Parts(parts) => parts.is_empty(),
@@ -77,7 +77,7 @@ impl Check<'_> {
         }
     }
 
-    fn entries(&mut self, at: Place<'_>, prompt: &Prompt) {
+    fn entries(&mut self, at: Subject<'_>, prompt: &Prompt) {
         let mut seen = SortedSet::new();
         for (index, entry) in prompt.tools.iter().enumerate() {
             let field = format!("tools[{index}]");
@@ -121,7 +121,7 @@ impl Check<'_> {
     }
 
     /// Warns about reasoning settings that some models do not receive.
-    fn reasoning(&mut self, at: Place<'_>, prompt: &Prompt) {
+    fn reasoning(&mut self, at: Subject<'_>, prompt: &Prompt) {
         let catalog = self.catalog;
         let chain = catalog.model_chain(&prompt.model);
         let tokens = prompt.reasoning.as_ref().is_some_and(|reasoning| reasoning.max_tokens.is_some());
@@ -151,7 +151,7 @@ impl Check<'_> {
     }
 
     /// Checks that each model of a prompt supports JSON output, in the form that its API requires.
-    fn response_format(&mut self, at: Place<'_>, prompt: &Prompt) {
+    fn response_format(&mut self, at: Subject<'_>, prompt: &Prompt) {
         let catalog = self.catalog;
         let Some(ResponseFormat::Json { schema }) = &prompt.response_format else { return };
         if let Some(schema) = schema {
@@ -208,7 +208,7 @@ impl Check<'_> {
         let names: Vec<&str> = catalog.prompts.keys().map(String::as_str).collect();
         for cycle in cycles(&names, &|name| includes(catalog, name)) {
             let Some(name) = cycle.first() else { continue };
-            let at = Place { kind: Kind::Prompt, name };
+            let at = Subject { kind: Kind::Prompt, name };
             self.error(at, "prompt", format!("includes itself: {}", cycle.join(" → ")));
         }
     }
@@ -233,7 +233,7 @@ impl Check<'_> {
             }
         }
         for (name, index, message) in found {
-            let at = Place { kind: Kind::Prompt, name };
+            let at = Subject { kind: Kind::Prompt, name };
             self.error(at, format!("prompt[{index}].property"), message);
         }
     }
@@ -262,10 +262,10 @@ fn includes<'a>(catalog: &'a Catalog, name: &str) -> Vec<&'a str> {
 }
 
 /// Prompt, index of the part, and error.
-type Found<'a> = SortedSet<(&'a str, usize, String)>;
+type PartErrors<'a> = SortedSet<(&'a str, usize, String)>;
 
 /// Checks the last prompt of `path`; the others are those that include it.
-fn walk<'a>(catalog: &'a Catalog, path: &mut Vec<&'a Prompt>, found: &mut Found<'a>) {
+fn walk<'a>(catalog: &'a Catalog, path: &mut Vec<&'a Prompt>, found: &mut PartErrors<'a>) {
     let Some(prompt) = path.last().copied() else { return };
     for (index, part) in prompt.parts().iter().enumerate() {
         match part {

@@ -7,12 +7,12 @@ use crate::definitions::skill::{Activation, Skill, Skills};
 use crate::limits;
 use crate::names::{hint, wrong_skill};
 use crate::sorted::SortedSet;
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     pub(crate) fn skills(&mut self) {
         for (name, skill) in &self.catalog.skills {
-            let at = Place { kind: Kind::Skill, name };
+            let at = Subject { kind: Kind::Skill, name };
             let own = match self.catalog.packages.of(name) {
                 Some(_) => name.split_once(SEPARATOR).map_or(name.as_str(), |(_, own)| own),
                 None => name,
@@ -31,7 +31,7 @@ impl Check<'_> {
         }
     }
 
-    fn skill_texts(&mut self, at: Place<'_>, skill: &Skill) {
+    fn skill_texts(&mut self, at: Subject<'_>, skill: &Skill) {
         let description = skill.head.description.chars().count();
         if skill.head.description.trim().is_empty() {
             self.error(at, "description", "empty: a model cannot know what the skill is for");
@@ -78,7 +78,7 @@ impl Check<'_> {
     }
 
     /// Checks the skills of a prompt.
-    pub(crate) fn skills_of(&mut self, at: Place<'_>, prompt: &Prompt) {
+    pub(crate) fn skills_of(&mut self, at: Subject<'_>, prompt: &Prompt) {
         if let Skills::Listed(listed) = &prompt.skills {
             let mut seen = SortedSet::new();
             for (index, entry) in listed.iter().enumerate() {

@@ -4,13 +4,13 @@ use crate::definitions::agent::AgentKind;
 use crate::definitions::budget::Share;
 use crate::definitions::prompt::ToolEntry;
 use crate::definitions::references::Kind;
-use crate::definitions::subagent::{Immediate, Receives};
+use crate::definitions::subagent::{Immediate, ReceivingSide};
 use crate::validate::prompts::declares_secret;
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     /// Checks that the settings are on an agent of two AI sides, and that variables and arguments exist.
-    pub(crate) fn subagent(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry, kind: Kind) {
+    pub(crate) fn subagent(&mut self, at: Subject<'_>, field: &str, entry: &ToolEntry, kind: Kind) {
         let name = &entry.name;
         let set = [
             ("initAgentNameProperty", entry.init_agent_name_property.is_some()),
@@ -67,7 +67,7 @@ impl Check<'_> {
     }
 
     /// An agent that starts by itself gets no arguments, except a name and a first message.
-    fn begins(&mut self, at: Place<'_>, field: &str, entry: &ToolEntry) {
+    fn begins(&mut self, at: Subject<'_>, field: &str, entry: &ToolEntry) {
         let Some(agent) = self.catalog.agents.get(&entry.name) else { return };
         let (side, filled, how) = match &entry.resumable {
             None => (
@@ -76,8 +76,8 @@ impl Check<'_> {
                 "; `initUserMessageProperty` and `initAgentNameProperty` may name one each",
             ),
             Some(resumable) => match resumable.receives_messages {
-                Receives::SideA => (Some(&agent.side_a), [&None, &None], ""),
-                Receives::SideB => (agent.side_b.as_ref(), [&None, &None], ""),
+                ReceivingSide::SideA => (Some(&agent.side_a), [&None, &None], ""),
+                ReceivingSide::SideB => (agent.side_b.as_ref(), [&None, &None], ""),
             },
         };
         let given = |name: &&str| filled.iter().any(|property| property.as_deref() == Some(*name));
@@ -94,7 +94,7 @@ impl Check<'_> {
         }
     }
 
-    fn hints(&mut self, at: Place<'_>, field: &str, immediate: &Immediate) {
+    fn hints(&mut self, at: Subject<'_>, field: &str, immediate: &Immediate) {
         let told = [("nameEnv", &immediate.name_env), ("descriptionEnv", &immediate.description_env)];
         for (key, variable) in told {
             let Some(variable) = variable else { continue };

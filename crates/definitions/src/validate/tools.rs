@@ -7,7 +7,7 @@ use crate::definitions::tool::{Http, Implementation, Tier, is_header_name};
 use crate::limits::HTTP_TOOL_MAX_MS;
 use crate::names::{hint, taken, wrong_callable};
 use crate::sorted::SortedMap;
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 /// Headers that the runtime or the platform sets.
 const OWN_HEADERS: [&str; 8] = [
@@ -24,7 +24,7 @@ const OWN_HEADERS: [&str; 8] = [
 impl Check<'_> {
     pub(crate) fn tools(&mut self) {
         for (name, tool) in &self.catalog.tools {
-            let at = Place { kind: Kind::Tool, name };
+            let at = Subject { kind: Kind::Tool, name };
             // Added by the runtime, without a file.
             let added = !self.sources.has(Kind::Tool, name)
                 && matches!(&tool.run, Implementation::Native(native) if native == name);
@@ -70,7 +70,7 @@ impl Check<'_> {
     /// Checks an implementation. `natives`: the names that it may use.
     pub(crate) fn run(
         &mut self,
-        at: Place<'_>,
+        at: Subject<'_>,
         run: &Implementation,
         natives: &[&str],
         timeout_ms: Option<u64>,
@@ -99,7 +99,7 @@ impl Check<'_> {
         }
     }
 
-    pub(crate) fn schema(&mut self, at: Place<'_>, field: &str, schema: &serde_json::Value) {
+    pub(crate) fn schema(&mut self, at: Subject<'_>, field: &str, schema: &serde_json::Value) {
         for problem in schema::check(schema) {
             let field =
                 if problem.path.is_empty() { field.to_owned() } else { format!("{field}.{}", problem.path) };
@@ -108,14 +108,14 @@ impl Check<'_> {
     }
 
     /// An unknown native is only a warning, because a crate that embeds the Worker may register it.
-    fn native(&mut self, at: Place<'_>, native: &str, natives: &[&str]) {
+    fn native(&mut self, at: Subject<'_>, native: &str, natives: &[&str]) {
         if self.natives.complete && !natives.contains(&native) {
             let hint = hint(native, natives);
             self.warning(at, "run.native", format!("this build has no native \"{native}\"{hint}"));
         }
     }
 
-    fn http(&mut self, at: Place<'_>, http: &Http) {
+    fn http(&mut self, at: Subject<'_>, http: &Http) {
         self.url(at, "run.http.url", &http.url);
         self.headers(at, "run.http.headers", &http.headers, &OWN_HEADERS);
     }
@@ -123,7 +123,7 @@ impl Check<'_> {
     /// Checks headers of requests. `own`: those that the runtime sets.
     pub(crate) fn headers(
         &mut self,
-        at: Place<'_>,
+        at: Subject<'_>,
         within: &str,
         headers: &SortedMap<String, String>,
         own: &[&str],

@@ -5,11 +5,11 @@ use crate::definitions::prompt::{Prompt, ToolEntry};
 use crate::definitions::references::Kind;
 use crate::limits;
 use crate::sorted::SortedSet;
-use crate::validate::{Check, Place};
+use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     /// Checks the agents, limits and names of workers.
-    pub(crate) fn workers(&mut self, at: Place<'_>, prompt: &Prompt) {
+    pub(crate) fn workers(&mut self, at: Subject<'_>, prompt: &Prompt) {
         let Some(workers) = &prompt.subagents else { return };
         if workers.agents.is_empty() && workers.enabled {
             self.error(at, "subagents.agents", "empty: name the agents that workers can be made of");
@@ -38,7 +38,7 @@ impl Check<'_> {
 
     /// An agent of two AI sides must be exposed, and must start with only a message. An agent that talks to a
     /// user always can.
-    fn worker(&mut self, at: Place<'_>, field: &str, name: &str) {
+    fn worker(&mut self, at: Subject<'_>, field: &str, name: &str) {
         let Some(agent) = self.catalog.agents.get(name).filter(|agent| agent.kind == AgentKind::DualAi)
         else {
             return;
@@ -59,7 +59,7 @@ impl Check<'_> {
     }
 
     /// The tools for leading workers may be listed, although `subagents` already offers them.
-    pub(crate) fn worker_tool(&mut self, at: Place<'_>, field: &str, prompt: &Prompt, entry: &ToolEntry) {
+    pub(crate) fn worker_tool(&mut self, at: Subject<'_>, field: &str, prompt: &Prompt, entry: &ToolEntry) {
         let name = &entry.name;
         if prompt.workers().is_none() {
             let message =

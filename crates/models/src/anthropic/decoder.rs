@@ -6,29 +6,29 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use crate::anthropic::event::{Block, Delta as Change, Event, WireUsage};
-use crate::decoding::{Decoding, End, Format, Wrong};
+use crate::decoding::{End, EventError, Format, ResponseDecoder};
 use crate::literal::{Literal, shown};
-use crate::response::Named;
-use crate::{Delta, FinishReason, halves};
+use crate::response::SeenNames;
+use crate::{Delta, FinishReason, surrogates};
 use bobbin_definitions::definitions::opaque::Opaque;
 
 /// Decoder of one response. It is complete with a stop reason or with `message_stop`.
-pub type Decoder = Decoding<State>;
+pub type Decoder = ResponseDecoder<State>;
 
 /// State of a response so far.
 #[derive(Debug, Default)]
 pub struct State {
     /// Blocks that have begun and not ended, by their index.
-    open: BTreeMap<u64, Open>,
+    open: BTreeMap<u64, OpenBlock>,
     calls: usize,
     usage: WireUsage,
-    named: Named,
+    named: SeenNames,
     end: End,
 }
 
 /// A block that is arriving.
 #[derive(Debug)]
-enum Open {
+enum OpenBlock {
     Text,
     /// Sent back unchanged, so its strings keep their escapes.
     Thinking {
@@ -46,7 +46,7 @@ enum Open {
 }
 
 impl Format for State {
-    fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), Wrong> {
+    fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), EventError> {
         let event: Event<'_> = bobbin_definitions::json::from_slice(json)?;
         self.take(event, out)
     }
@@ -57,7 +57,7 @@ impl Format for State {
 }
 
 impl State {
-    fn take(&mut self, event: Event<'_>, out: &mut Vec<Delta>) -> Result<(), Wrong> {
+    fn take(&mut self, event: Event<'_>, out: &mut Vec<Delta>) -> Result<(), EventError> {
         match &*event.r#type.0 {
             "message_start" => {
                 let message = event.message.0.unwrap_or_default();
@@ -83,9 +83,9 @@ impl State {
                 self.stop(&event.delta.0.unwrap_or_default().stop_reason.0, out);
             }
             "message_stop" => self.end = End::Done,
-            "error" => return Err(Wrong::Reports(None)),
+            "error" => return Err(EventError::Reports(None)),
             "message" => self.whole(&event, out),
-            _ if event.error.is_some() => return Err(Wrong::Reports(None)),
+            _ if event.error.is_some() => return Err(EventError::Reports(None)),
             _ => {}
         }
         Ok(())
@@ -125,30 +125,30 @@ impl State {
 
     fn start(&mut self, index: u64, raw: &RawValue, out: &mut Vec<Delta>) {
         // Raw parts were not searched for halves of characters yet.
-        let mended = halves::marked(raw.get());
+        let mended = surrogates::marked(raw.get());
         let block: Block<'_> =
             bobbin_definitions::json::from_str(mended.as_deref().unwrap_or(raw.get())).unwrap_or_default();
         let open = match &*block.r#type.0 {
             "text" => {
                 text(&block.text.0, out);
-                Open::Text
+                OpenBlock::Text
             }
             "thinking" => {
                 let (mut thinking, mut signature) = (Literal::default(), Literal::default());
                 block.thinking.iter().for_each(|piece| thought(piece, &mut thinking, out));
                 block.signature.iter().for_each(|piece| signature.push(piece));
-                Open::Thinking { thinking, signature }
+                OpenBlock::Thinking { thinking, signature }
             }
-            "redacted_thinking" => Open::Whole(Opaque::new(raw)),
+            "redacted_thinking" => OpenBlock::Whole(Opaque::new(raw)),
             "tool_use" => {
                 let index = self.calls;
                 self.calls += 1;
                 let (id, name) = (block.id.0.into_owned(), block.name.0.into_owned());
                 out.push(Delta::CallStart { index, id, name });
                 let whole = block.input.map(RawValue::get).filter(|input| !matches!(*input, "{}" | "null"));
-                Open::Call { index, whole: whole.map(str::to_owned) }
+                OpenBlock::Call { index, whole: whole.map(str::to_owned) }
             }
-            _ => Open::Unknown,
+            _ => OpenBlock::Unknown,
         };
         self.open.insert(index, open);
     }
@@ -156,18 +156,18 @@ impl State {
     fn change(&mut self, index: u64, delta: &Change<'_>, out: &mut Vec<Delta>) {
         let Some(open) = self.open.get_mut(&index) else { return };
         match (open, &*delta.r#type.0) {
-            (Open::Text, "text_delta") => text(&delta.text.0, out),
-            (Open::Call { index, whole }, "input_json_delta") if !delta.partial_json.is_empty() => {
+            (OpenBlock::Text, "text_delta") => text(&delta.text.0, out),
+            (OpenBlock::Call { index, whole }, "input_json_delta") if !delta.partial_json.is_empty() => {
                 *whole = None;
                 out.push(Delta::CallArguments {
                     index: *index,
                     text: delta.partial_json.0.clone().into_owned(),
                 });
             }
-            (Open::Thinking { thinking, .. }, "thinking_delta") => {
+            (OpenBlock::Thinking { thinking, .. }, "thinking_delta") => {
                 delta.thinking.iter().for_each(|piece| thought(piece, thinking, out));
             }
-            (Open::Thinking { signature, .. }, "signature_delta") => {
+            (OpenBlock::Thinking { signature, .. }, "signature_delta") => {
                 delta.signature.iter().for_each(|piece| signature.push(piece));
             }
             _ => {}
@@ -177,7 +177,7 @@ impl State {
     fn close(&mut self, index: Option<u64>, out: &mut Vec<Delta>) {
         let Some(open) = index.and_then(|index| self.open.remove(&index)) else { return };
         match open {
-            Open::Thinking { thinking, signature } => {
+            OpenBlock::Thinking { thinking, signature } => {
                 let mut block = String::from(r#"{"type":"thinking","thinking":"#);
                 thinking.write(&mut block);
                 // Compatible servers send no signatures.
@@ -188,9 +188,9 @@ impl State {
                 block.push('}');
                 out.extend(Opaque::parse(block).map(Delta::Payload));
             }
-            Open::Whole(block) => out.push(Delta::Payload(block)),
-            Open::Call { index, whole: Some(text) } => out.push(Delta::CallArguments { index, text }),
-            Open::Text | Open::Call { .. } | Open::Unknown => {}
+            OpenBlock::Whole(block) => out.push(Delta::Payload(block)),
+            OpenBlock::Call { index, whole: Some(text) } => out.push(Delta::CallArguments { index, text }),
+            OpenBlock::Text | OpenBlock::Call { .. } | OpenBlock::Unknown => {}
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::cached_json::Blocks;
 use crate::fit::{CONTINUE, permitted};
 use crate::openai::messages::parseable;
 use crate::writing::{comma, quoted};
-use crate::{CachedJson, ChatMessage, Part, Placed};
+use crate::{CachedJson, ChatMessage, Part, PositionedBlock};
 use bobbin_definitions::definitions::message::{ToolCall, ToolStatus};
 use bobbin_definitions::text::boundary;
 
@@ -171,7 +171,7 @@ fn image_block(media_type: &str, data: &str, out: &mut String) {
 }
 
 /// A reply: the provider's pieces at their positions, and text and calls between them.
-fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String) {
+fn reply(content: &str, calls: &[ToolCall], payload: &[PositionedBlock], out: &mut String) {
     let (mut text_at, mut call_at) = (0, 0);
     // Text and calls may be shorter than when they were stored. Clamping loses and repeats nothing.
     let mut up_to = |text: usize, call: usize, out: &mut String| {
@@ -190,11 +190,15 @@ fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String
 
 /// The provider's pieces without trailing ones: the API refuses a reply that ends with thinking, which it
 /// takes as cut off. A reply with calls is sent unchanged.
-fn without_trailing<'a>(content: &str, calls: &[ToolCall], payload: &'a [Placed]) -> &'a [Placed] {
+fn without_trailing<'a>(
+    content: &str,
+    calls: &[ToolCall],
+    payload: &'a [PositionedBlock],
+) -> &'a [PositionedBlock] {
     if !calls.is_empty() {
         return payload;
     }
-    let follows = |placed: &Placed| {
+    let follows = |placed: &PositionedBlock| {
         let text = content.get(boundary(content, placed.text)..).unwrap_or_default();
         !text.trim().is_empty()
     };

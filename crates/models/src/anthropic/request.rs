@@ -11,9 +11,9 @@ use crate::anthropic::messages;
 use crate::anthropic::messages::{Replay, cached};
 use crate::anthropic::thinking::Thinking;
 use crate::cached_json::Blocks;
-use crate::http::{Reads, Request};
+use crate::http::{HeaderSelection, Request};
 use crate::writing::Body;
-use crate::{Answer, ChatMessage, ChatRequest, ToolDefinition};
+use crate::{ChatMessage, ChatRequest, ResponseMode, ToolDefinition};
 use bobbin_definitions::definitions::prompt::ToolChoice;
 use bobbin_definitions::json;
 
@@ -34,7 +34,7 @@ const NOT_WITH_THINKING: [&str; 3] = ["temperature", "top_k", "top_p"];
 
 /// The HTTP request of a chat request. `base_url` may end with `/v1` or a slash, and a query in it is kept;
 /// empty means [`DEFAULT_BASE_URL`]. Without a key there is no `x-api-key`.
-pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: Answer) -> Request {
+pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: ResponseMode) -> Request {
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut headers = vec![
         header("content-type", "application/json"),
@@ -49,7 +49,7 @@ pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer
     }
     let body = Bytes::from(body(chat, answer));
     let url = address(base_url, DEFAULT_BASE_URL, &["/messages", "/v1"], "/v1/messages");
-    Request { method: "POST", url, headers, body: Some(body), reads: Reads::Type }
+    Request { method: "POST", url, headers, body: Some(body), reads: HeaderSelection::Type }
 }
 
 fn beta(option: &Value) -> Option<String> {
@@ -60,7 +60,7 @@ fn beta(option: &Value) -> Option<String> {
     }
 }
 
-fn body(chat: &ChatRequest, answer: Answer) -> String {
+fn body(chat: &ChatRequest, answer: ResponseMode) -> String {
     let thinking = Thinking::of(chat);
     let thinks = thinking != Thinking::Off;
     let (system, leading) = messages::system(&chat.messages);
@@ -74,7 +74,7 @@ fn body(chat: &ChatRequest, answer: Answer) -> String {
     }
     let replay = if thinks { Replay::Yes } else { Replay::No };
     body.raw("messages", &messages::messages(history, replay));
-    body.raw("stream", if answer == Answer::Stream { "true" } else { "false" });
+    body.raw("stream", if answer == ResponseMode::Stream { "true" } else { "false" });
     if let Some(user) = &chat.user {
         body.entry("metadata", &json!({ "user_id": user }));
     }

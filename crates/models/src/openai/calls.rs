@@ -10,7 +10,7 @@ use bobbin_definitions::limits::CALLS_PER_REPLY;
 
 /// The calls so far, in the order of their first piece.
 #[derive(Debug, Default)]
-pub struct Calls(Vec<Slot>);
+pub struct CallAssembler(Vec<Slot>);
 
 #[derive(Debug)]
 struct Slot {
@@ -20,7 +20,7 @@ struct Slot {
     arguments: Scan,
 }
 
-impl Calls {
+impl CallAssembler {
     /// Whether there are none so far.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -157,7 +157,7 @@ mod tests {
 
     /// The calls that the chunks amount to. Each chunk is the JSON of a `tool_calls` list.
     fn fold(chunks: &[&str]) -> Vec<(String, String, String)> {
-        let mut calls = Calls::default();
+        let mut calls = CallAssembler::default();
         let mut out = Vec::new();
         for chunk in chunks {
             calls.take(&bobbin_definitions::json::from_str::<List<Call<'_>>>(chunk).unwrap().0, &mut out);

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::halves;
 use crate::lenient::{List, Number, Object, Text};
+use crate::surrogates;
 use bobbin_definitions::definitions::model::Usage;
 
 /// A chunk of a stream (`choices[].delta`) or a whole response (`choices[].message`).
@@ -147,7 +147,7 @@ impl<'a> Call<'a> {
                 Ok(text) => text.0,
                 // The text contains a lone half of a character.
                 Err(_) => Cow::Owned(
-                    halves::marked(raw)
+                    surrogates::marked(raw)
                         .and_then(|raw| bobbin_definitions::json::from_str(&raw).ok())
                         .unwrap_or_default(),
                 ),

@@ -2,30 +2,30 @@
 
 use serde_json::value::RawValue;
 
-use crate::decoding::{Decoding, End, Format, Wrong};
-use crate::openai::calls::Calls;
+use crate::decoding::{End, EventError, Format, ResponseDecoder};
+use crate::openai::calls::CallAssembler;
 use crate::openai::chunk;
 use crate::openai::chunk::{Choice, Chunk, Message, WholeCall};
 use crate::openai::details::Details;
 use crate::openai::thought::Thought;
-use crate::response::Named;
+use crate::response::SeenNames;
 use crate::{Delta, FinishReason, ProviderError};
 
 /// Decoder of one response. It is complete with a finish reason or with `[DONE]`.
-pub type Decoder = Decoding<State>;
+pub type Decoder = ResponseDecoder<State>;
 
 /// State of a response so far.
 #[derive(Debug, Default)]
 pub struct State {
-    calls: Calls,
+    calls: CallAssembler,
     details: Details,
     thought: Thought,
-    named: Named,
+    named: SeenNames,
     end: End,
 }
 
 impl Format for State {
-    fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), Wrong> {
+    fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), EventError> {
         let chunk: Chunk<'_> = bobbin_definitions::json::from_slice(json)?;
         self.take(&chunk, out)
     }
@@ -65,13 +65,13 @@ impl State {
         }
     }
 
-    fn take(&mut self, chunk: &Chunk<'_>, out: &mut Vec<Delta>) -> Result<(), Wrong> {
+    fn take(&mut self, chunk: &Chunk<'_>, out: &mut Vec<Delta>) -> Result<(), EventError> {
         let choice = chunk.choices.0.as_ref();
         let is_error = |error: Option<&RawValue>| {
             error.is_some_and(|raw| !matches!(raw.get(), "null" | "\"\"" | "{}" | "false"))
         };
         if is_error(chunk.error) || chunk.object.0 == "error" {
-            return Err(Wrong::Reports(None));
+            return Err(EventError::Reports(None));
         }
         self.named.take(&chunk.id.0, &chunk.model.0, out);
         if choice.is_none() {
@@ -79,7 +79,7 @@ impl State {
         }
         if let Some(choice) = choice {
             if let Some(error) = choice.error.filter(|error| is_error(Some(error))) {
-                return Err(Wrong::Reports(Some(error.get().as_bytes().to_vec())));
+                return Err(EventError::Reports(Some(error.get().as_bytes().to_vec())));
             }
             self.choice(choice, out)?;
         }
@@ -100,14 +100,14 @@ impl State {
         self.calls.take(&calls, out);
     }
 
-    fn choice(&mut self, choice: &Choice<'_>, out: &mut Vec<Delta>) -> Result<(), Wrong> {
+    fn choice(&mut self, choice: &Choice<'_>, out: &mut Vec<Delta>) -> Result<(), EventError> {
         if let Some(message) = choice.delta.0.as_ref().or(choice.message.0.as_ref()) {
             self.message(message, out);
         }
         let reason = &*choice.finish_reason.0;
         if reason == "error" {
             let error = ProviderError::server("the provider ended the stream with an error");
-            return Err(Wrong::Failed(error));
+            return Err(EventError::Failed(error));
         }
         if !reason.is_empty() {
             self.end = End::Finished;

@@ -19,45 +19,45 @@ const ID_CHARS: usize = 9;
 
 thread_local! {
     // Refusals by address and model. A cache of the isolate, which may be lost at any time.
-    static REFUSED: RefCell<Vec<(Refused, String, String)>> = const { RefCell::new(Vec::new()) };
+    static REFUSED: RefCell<Vec<(RefusedFeature, String, String)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A part of a request that a model refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum RefusedFeature {
     /// Functions together with a reasoning effort.
     Effort,
     /// Call ids from other servers.
     Ids,
 }
 
-impl Refused {
+impl RefusedFeature {
     /// Everything that a model may refuse.
-    pub const ALL: [Refused; 2] = [Refused::Effort, Refused::Ids];
+    pub const ALL: [RefusedFeature; 2] = [RefusedFeature::Effort, RefusedFeature::Ids];
 
     /// Whether a failure reports this refusal.
     pub fn is_meant(self, error: &ProviderError) -> bool {
         match self {
-            Refused::Effort => refuses_effort(error),
-            Refused::Ids => refuses_ids(error),
+            RefusedFeature::Effort => refuses_effort(error),
+            RefusedFeature::Ids => refuses_ids(error),
         }
     }
 
     /// The request without it; `None` when there is nothing to change.
     pub fn without(self, chat: &ChatRequest) -> Option<ChatRequest> {
         match self {
-            Refused::Effort => without_effort(chat),
-            Refused::Ids => with_short_ids(chat),
+            RefusedFeature::Effort => without_effort(chat),
+            RefusedFeature::Ids => with_short_ids(chat),
         }
     }
 
     /// Log text for the change.
     pub fn note(self, model: &str) -> String {
         match self {
-            Refused::Effort => format!(
+            RefusedFeature::Effort => format!(
                 "\"{model}\" refuses functions together with reasoning in chat completions, and is asked for no reasoning: set the model's `api` to \"responses\" if its server has them"
             ),
-            Refused::Ids => {
+            RefusedFeature::Ids => {
                 format!("\"{model}\" refuses ids of calls that are not its own, and is sent short ones")
             }
         }
@@ -83,7 +83,7 @@ impl Refused {
 
 /// The request without everything that its model has refused before.
 pub fn adjusted<'a>(chat: &'a ChatRequest, base_url: &str) -> Cow<'a, ChatRequest> {
-    let was_refused = Refused::ALL.into_iter().filter(|refused| refused.was(base_url, &chat.model));
+    let was_refused = RefusedFeature::ALL.into_iter().filter(|refused| refused.was(base_url, &chat.model));
     was_refused.fold(Cow::Borrowed(chat), |chat, refused| match refused.without(&chat) {
         Some(adjusted) => Cow::Owned(adjusted),
         None => chat,
@@ -244,11 +244,11 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let effort = Refused::Effort;
+        let effort = RefusedFeature::Effort;
         assert!(!effort.was("u", "m"));
         effort.remember("u", "m");
         assert!(effort.was("u", "m") && !effort.was("v", "m") && !effort.was("u", "n"));
-        assert!(!Refused::Ids.was("u", "m"));
+        assert!(!RefusedFeature::Ids.was("u", "m"));
         (0..REMEMBERED).for_each(|n| effort.remember("u", &n.to_string()));
         assert!(!effort.was("u", "m") && effort.was("u", "0"));
         assert_eq!(REFUSED.with_borrow(Vec::len), REMEMBERED);

@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 
-use crate::openai::thought::Kept;
+use crate::openai::thought::StoredThinking;
 use crate::responses::input::is_item;
 use crate::writing::result_text;
 use crate::{CachedJson, ChatMessage, Part};
@@ -29,7 +29,7 @@ impl Serialize for Messages<'_> {
                 ChatMessage::Tool { .. } => results.push(&**message),
                 _ => show(&mut results, &mut list)?,
             }
-            list.serialize_element(&Written(message))?;
+            list.serialize_element(&CachedMessage(message))?;
         }
         show(&mut results, &mut list)?;
         list.end()
@@ -42,13 +42,13 @@ fn show<L: SerializeSeq>(results: &mut Vec<&ChatMessage>, list: &mut L) -> Resul
     if results.is_empty() {
         return Ok(());
     }
-    list.serialize_element(&Shown(&std::mem::take(results)))
+    list.serialize_element(&ImageMessage(&std::mem::take(results)))
 }
 
 /// A user message with the images of results.
-struct Shown<'a>(&'a [&'a ChatMessage]);
+struct ImageMessage<'a>(&'a [&'a ChatMessage]);
 
-impl Serialize for Shown<'_> {
+impl Serialize for ImageMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         /// The images of each result, after a label.
         struct Content<'a>(&'a [&'a ChatMessage]);
@@ -58,7 +58,7 @@ impl Serialize for Shown<'_> {
                 for message in self.0 {
                     if let ChatMessage::Tool { call_id, name, images, .. } = message {
                         let text = format!("[images of the result of {name}, call {call_id}]");
-                        list.serialize_element(&Labelled("text", &text))?;
+                        list.serialize_element(&LabelledValue("text", &text))?;
                         images.iter().try_for_each(|part| write_part(part, &mut list))?;
                     }
                 }
@@ -72,9 +72,9 @@ impl Serialize for Shown<'_> {
     }
 }
 
-struct Written<'a>(&'a CachedJson<ChatMessage>);
+struct CachedMessage<'a>(&'a CachedJson<ChatMessage>);
 
-impl Serialize for Written<'_> {
+impl Serialize for CachedMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.write(Message, serializer)
     }
@@ -96,8 +96,8 @@ impl Serialize for Message<'_> {
             }
             ChatMessage::Assistant { content, tool_calls, payload } => {
                 map.serialize_entry("role", "assistant")?;
-                let kept = payload.iter().find_map(|placed| Kept::read(&placed.block));
-                let Kept { reasoning_content, reasoning, content: parts } =
+                let kept = payload.iter().find_map(|placed| StoredThinking::read(&placed.block));
+                let StoredThinking { reasoning_content, reasoning, content: parts } =
                     kept.filter(|_| !tool_calls.is_empty()).unwrap_or_default();
                 if parts.is_empty() {
                     let content = (!content.is_empty() || tool_calls.is_empty()).then_some(content);
@@ -117,7 +117,7 @@ impl Serialize for Message<'_> {
                     map.serialize_entry("reasoning_details", &details)?;
                 }
                 if !tool_calls.is_empty() {
-                    map.serialize_entry("tool_calls", &Calls(tool_calls))?;
+                    map.serialize_entry("tool_calls", &ToolCallList(tool_calls))?;
                 }
             }
             ChatMessage::Tool { call_id, content, status, .. } => {
@@ -138,7 +138,7 @@ impl Serialize for Thinking<'_> {
         let mut list = serializer.serialize_seq(None)?;
         self.0.iter().try_for_each(|part| list.serialize_element(part))?;
         if !self.1.is_empty() {
-            list.serialize_element(&Labelled("text", &self.1))?;
+            list.serialize_element(&LabelledValue("text", &self.1))?;
         }
         list.end()
     }
@@ -166,17 +166,17 @@ impl Serialize for Parts<'_> {
 
 fn write_part<L: SerializeSeq>(part: &Part, list: &mut L) -> Result<(), L::Error> {
     match part {
-        Part::Text(text) => list.serialize_element(&Labelled("text", text)),
+        Part::Text(text) => list.serialize_element(&LabelledValue("text", text)),
         Part::Image { media_type, data } => {
-            list.serialize_element(&Labelled("image_url", &Image { media_type, data }))
+            list.serialize_element(&LabelledValue("image_url", &Image { media_type, data }))
         }
     }
 }
 
 /// `{"type": label, label: value}`.
-struct Labelled<'a, T>(&'static str, &'a T);
+struct LabelledValue<'a, T>(&'static str, &'a T);
 
-impl<T: Serialize> Serialize for Labelled<'_, T> {
+impl<T: Serialize> Serialize for LabelledValue<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("type", self.0)?;
@@ -205,9 +205,9 @@ impl Serialize for Image<'_> {
     }
 }
 
-struct Calls<'a>(&'a [ToolCall]);
+struct ToolCallList<'a>(&'a [ToolCall]);
 
-impl Serialize for Calls<'_> {
+impl Serialize for ToolCallList<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Call<'a> {
@@ -306,7 +306,7 @@ mod tests {
             let message = ChatMessage::Assistant {
                 content: content.into(),
                 tool_calls: if calls { vec![call] } else { Vec::new() },
-                payload: vec![crate::Placed { text: 0, calls: 0, block }],
+                payload: vec![crate::PositionedBlock { text: 0, calls: 0, block }],
             };
             let mut wire = serde_json::to_value(Messages(&[message.into()])).unwrap();
             wire[0].as_object_mut().unwrap().remove("tool_calls");

@@ -16,6 +16,6 @@ pub mod request;
 pub mod thought;
 
 pub use crate::openai::decoder::Decoder;
-pub use crate::openai::guard::{Refused, adjusted};
+pub use crate::openai::guard::{RefusedFeature, adjusted};
 pub use crate::openai::request::{DEFAULT_BASE_URL, request};
 pub use crate::openai::request::{bytes, effort};

@@ -7,9 +7,9 @@ use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use crate::address::address;
-use crate::http::{Reads, Request};
+use crate::http::{HeaderSelection, Request};
 use crate::openai::messages::Messages;
-use crate::{Answer, CachedJson, ChatRequest, JsonMode, Reasoning, ToolDefinition};
+use crate::{CachedJson, ChatRequest, JsonMode, Reasoning, ResponseMode, ToolDefinition};
 use bobbin_definitions::definitions::model::refuses_effort_with_tools;
 use bobbin_definitions::definitions::model::{OutputLimitName, OutputLimitParam};
 use bobbin_definitions::definitions::prompt::ToolChoice;
@@ -20,7 +20,7 @@ pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 
 /// The HTTP request of a chat request. `base_url` may end with a slash, and a query in it (Azure's
 /// `?api-version=…`) is kept; empty means [`DEFAULT_BASE_URL`]. Without a key there is no `authorization`.
-pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: Answer) -> Request {
+pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: ResponseMode) -> Request {
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
         ("accept".to_owned(), answer.media_type().to_owned()),
@@ -32,7 +32,7 @@ pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer
     let url = address(base_url, DEFAULT_BASE_URL, &["/chat/completions"], "/chat/completions");
     let is_openai = url.starts_with(DEFAULT_BASE_URL);
     let body = serde_json::to_vec(&Body { chat, answer, is_openai }).unwrap_or_default();
-    Request { method: "POST", url, headers, body: Some(Bytes::from(body)), reads: Reads::Type }
+    Request { method: "POST", url, headers, body: Some(Bytes::from(body)), reads: HeaderSelection::Type }
 }
 
 /// Bytes of the body, including all images.
@@ -42,13 +42,13 @@ pub fn bytes(chat: &ChatRequest) -> usize {
 
 /// The body, for purposes other than sending it.
 pub fn written(chat: &ChatRequest) -> String {
-    let body = Body { chat, answer: Answer::Stream, is_openai: false };
+    let body = Body { chat, answer: ResponseMode::Stream, is_openai: false };
     serde_json::to_string(&body).unwrap_or_default()
 }
 
 struct Body<'a> {
     chat: &'a ChatRequest,
-    answer: Answer,
+    answer: ResponseMode,
     /// Whether it goes to OpenAI.
     is_openai: bool,
 }
@@ -61,18 +61,18 @@ impl Serialize for Body<'_> {
         let ChatRequest { model, messages, tools, tool_choice, parallel_tool_calls, options, user, .. } =
             self.chat;
         let mut map = serializer.serialize_map(None)?;
-        let mut ours = Ours { map: &mut map, options };
+        let mut ours = DefaultEntries { map: &mut map, options };
         ours.entry("model", model)?;
         // Tools before messages: both are in the cached prefix, and tools change less often.
         if !tools.is_empty() {
-            ours.entry("tools", &Offered(tools))?;
+            ours.entry("tools", &OfferedTools(tools))?;
             if *tool_choice != ToolChoice::Auto {
                 ours.entry("tool_choice", tool_choice)?;
             }
             ours.entry("parallel_tool_calls", parallel_tool_calls)?;
         }
         ours.map.serialize_entry("messages", &Messages(messages))?;
-        let stream = self.answer == Answer::Stream;
+        let stream = self.answer == ResponseMode::Stream;
         ours.map.serialize_entry("stream", &stream)?;
         if stream {
             ours.entry("stream_options", &json!({ "include_usage": true }))?;
@@ -140,20 +140,20 @@ fn response_format(mode: &JsonMode) -> Value {
 }
 
 /// Entries that options may replace.
-struct Ours<'a, M> {
+struct DefaultEntries<'a, M> {
     map: &'a mut M,
     options: &'a Map<String, Value>,
 }
 
-impl<M: SerializeMap> Ours<'_, M> {
+impl<M: SerializeMap> DefaultEntries<'_, M> {
     fn entry<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), M::Error> {
         if self.options.contains_key(key) { Ok(()) } else { self.map.serialize_entry(key, value) }
     }
 }
 
-struct Offered<'a>(&'a CachedJson<Vec<ToolDefinition>>);
+struct OfferedTools<'a>(&'a CachedJson<Vec<ToolDefinition>>);
 
-impl Serialize for Offered<'_> {
+impl Serialize for OfferedTools<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.write(|tools| Tools(tools), serializer)
     }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn body(chat: &ChatRequest) -> String {
-        let request = request(chat, "", None, Answer::Stream);
+        let request = request(chat, "", None, ResponseMode::Stream);
         String::from_utf8(request.body.unwrap().to_vec()).unwrap()
     }
 
@@ -238,10 +238,10 @@ mod tests {
                 "https://r.example/openai/deployments/d/chat/completions?api-version=2024-10-21",
             ),
         ] {
-            assert_eq!(request(&chat(), base, None, Answer::Stream).url, url);
+            assert_eq!(request(&chat(), base, None, ResponseMode::Stream).url, url);
         }
         let authorization = |key| {
-            let request = request(&chat(), "", key, Answer::Stream);
+            let request = request(&chat(), "", key, ResponseMode::Stream);
             request.headers.into_iter().find(|(name, _)| name == "authorization").map(|(_, value)| value)
         };
         assert_eq!(authorization(Some("sk-1\n")), Some("Bearer sk-1".to_owned()));
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_model_that_cannot_stream_is_asked_for_a_whole_answer() {
-        let request = request(&chat(), "", None, Answer::Whole);
+        let request = request(&chat(), "", None, ResponseMode::Whole);
         let body: Value = bobbin_definitions::json::from_slice(&request.body.unwrap()).unwrap();
         assert_eq!((&body["stream"], body.get("stream_options")), (&json!(false), None));
     }
@@ -297,7 +297,7 @@ mod tests {
         let limited = |base: &str, options: Value| {
             let Value::Object(options) = options else { panic!() };
             let chat = ChatRequest { max_output_tokens: Some(500), options, ..chat() };
-            let body = request(&chat, base, None, Answer::Stream).body.unwrap();
+            let body = request(&chat, base, None, ResponseMode::Stream).body.unwrap();
             let body: Value = bobbin_definitions::json::from_slice(&body).unwrap();
             (body["max_completion_tokens"].as_u64(), body["max_tokens"].as_u64())
         };

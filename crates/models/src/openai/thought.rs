@@ -82,7 +82,7 @@ fn strings<'a>(texts: &[&'a RawValue]) -> Vec<&'a RawValue> {
 
 /// The stored thinking, as fields of a message.
 #[derive(Debug, Default, Deserialize)]
-pub struct Kept<'a> {
+pub struct StoredThinking<'a> {
     #[serde(borrow, default)]
     pub(crate) reasoning_content: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -92,8 +92,8 @@ pub struct Kept<'a> {
     pub content: Vec<&'a RawValue>,
 }
 
-impl Kept<'_> {
-    pub(crate) fn read(block: &Opaque) -> Option<Kept<'_>> {
+impl StoredThinking<'_> {
+    pub(crate) fn read(block: &Opaque) -> Option<StoredThinking<'_>> {
         let fields = block.get().strip_prefix(FIELD)?.strip_suffix('}')?;
         bobbin_definitions::json::from_str(fields).ok()
     }

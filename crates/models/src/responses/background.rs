@@ -6,18 +6,18 @@ use serde_json::Value;
 
 use crate::address::address;
 use crate::call::ProviderCall;
-use crate::http::{Reads, Request};
+use crate::http::{HeaderSelection, Request};
 use crate::openai::DEFAULT_BASE_URL;
 use crate::responses::request::headers;
 use crate::sse::EVENT_BYTES;
-use crate::{Answer, ChatRequest, ProviderCode, ProviderError};
+use crate::{ChatRequest, ProviderCode, ProviderError, ResponseMode};
 use bobbin_definitions::definitions::model::{Model, Provider};
 
 /// The option that enables it.
 pub const BACKGROUND: &str = "background";
 
 /// The state of an earlier response.
-pub enum Earlier {
+pub enum EarlierResponse {
     /// Still running.
     Running,
     /// Complete or incomplete, with its body.
@@ -40,7 +40,13 @@ pub fn is_used_by(model: &Model) -> bool {
 /// The request that cancels a response.
 pub fn cancel(base_url: &str, key: Option<&str>, id: &str) -> Request {
     let url = address_of(base_url, id, "/cancel");
-    Request { method: "POST", url, headers: headers(key, Answer::Whole), body: None, reads: Reads::Type }
+    Request {
+        method: "POST",
+        url,
+        headers: headers(key, ResponseMode::Whole),
+        body: None,
+        reads: HeaderSelection::Type,
+    }
 }
 
 /// The address of a response.
@@ -52,23 +58,23 @@ fn address_of(base_url: &str, id: &str, what: &str) -> String {
 }
 
 /// The request for an earlier response: in its current state, or as a stream from the beginning.
-pub fn fetch(base_url: &str, key: Option<&str>, id: &str, answer: Answer) -> Request {
+pub fn fetch(base_url: &str, key: Option<&str>, id: &str, answer: ResponseMode) -> Request {
     let url = address_of(base_url, id, "");
     let url = match (answer, url.contains('?')) {
-        (Answer::Whole, _) => url,
-        (Answer::Stream, false) => format!("{url}?stream=true"),
-        (Answer::Stream, true) => format!("{url}&stream=true"),
+        (ResponseMode::Whole, _) => url,
+        (ResponseMode::Stream, false) => format!("{url}?stream=true"),
+        (ResponseMode::Stream, true) => format!("{url}&stream=true"),
     };
-    Request { method: "GET", url, headers: headers(key, answer), body: None, reads: Reads::Type }
+    Request { method: "GET", url, headers: headers(key, answer), body: None, reads: HeaderSelection::Type }
 }
 
 /// The state of an earlier response, according to the provider.
 ///
 /// # Errors
 /// The provider could not be reached, or not now.
-pub async fn state(call: &ProviderCall, request: Request) -> Result<Earlier, ProviderError> {
+pub async fn state(call: &ProviderCall, request: Request) -> Result<EarlierResponse, ProviderError> {
     #[derive(Default, Deserialize)]
-    struct Said {
+    struct StatusBody {
         #[serde(default)]
         status: String,
     }
@@ -76,19 +82,19 @@ pub async fn state(call: &ProviderCall, request: Request) -> Result<Earlier, Pro
     if !incoming.is_ok() {
         let refusal = incoming.refusal().await;
         let later = matches!(refusal.code, ProviderCode::RateLimit | ProviderCode::ServerError);
-        return if later { Err(refusal) } else { Ok(Earlier::Lost) };
+        return if later { Err(refusal) } else { Ok(EarlierResponse::Lost) };
     }
     let mut body = Vec::new();
     while let Some(chunk) = incoming.next().await {
         body.extend_from_slice(&chunk?);
         if body.len() > EVENT_BYTES {
-            return Ok(Earlier::Lost);
+            return Ok(EarlierResponse::Lost);
         }
     }
-    let said: Said = bobbin_definitions::json::from_slice(&body).unwrap_or_default();
+    let said: StatusBody = bobbin_definitions::json::from_slice(&body).unwrap_or_default();
     Ok(match said.status.as_str() {
-        "queued" | "in_progress" => Earlier::Running,
-        "completed" | "incomplete" => Earlier::Over(body),
-        _ => Earlier::Lost,
+        "queued" | "in_progress" => EarlierResponse::Running,
+        "completed" | "incomplete" => EarlierResponse::Over(body),
+        _ => EarlierResponse::Lost,
     })
 }

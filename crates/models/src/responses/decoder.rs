@@ -4,29 +4,29 @@
 
 use serde_json::value::RawValue;
 
-use crate::decoding::{Decoding, End, Format, Wrong};
+use crate::decoding::{End, EventError, Format, ResponseDecoder};
 use crate::lenient::Text;
-use crate::response::Named;
-use crate::responses::event::{Answered, Event, Item, usage};
+use crate::response::SeenNames;
+use crate::responses::event::{Event, Item, ResponseBody, usage};
 use crate::responses::items::{Items, Kind, Progress};
 use crate::writing::quoted;
-use crate::{Delta, FinishReason, ProviderError, halves};
+use crate::{Delta, FinishReason, ProviderError, surrogates};
 use bobbin_definitions::definitions::opaque::Opaque;
 
 /// Decoder of one response. It is complete with its final event.
-pub type Decoder = Decoding<State>;
+pub type Decoder = ResponseDecoder<State>;
 
 /// State of a response so far.
 #[derive(Debug, Default)]
 pub struct State {
     items: Items,
     calls: usize,
-    named: Named,
+    named: SeenNames,
     end: End,
 }
 
 impl Format for State {
-    fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), Wrong> {
+    fn read(&mut self, json: &[u8], out: &mut Vec<Delta>) -> Result<(), EventError> {
         let event: Event<'_> = bobbin_definitions::json::from_slice(json)?;
         self.take(&event, json, out)
     }
@@ -42,7 +42,7 @@ impl Format for State {
 }
 
 impl State {
-    fn take(&mut self, event: &Event<'_>, json: &[u8], out: &mut Vec<Delta>) -> Result<(), Wrong> {
+    fn take(&mut self, event: &Event<'_>, json: &[u8], out: &mut Vec<Delta>) -> Result<(), EventError> {
         match &*event.r#type.0 {
             "response.created" | "response.queued" | "response.in_progress" => {
                 let answered = answered(event.response);
@@ -89,21 +89,26 @@ impl State {
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
                 return self.close(&answered(event.response), out);
             }
-            "error" => return Err(Wrong::Reports(None)),
+            "error" => return Err(EventError::Reports(None)),
             "" if event.object.0 == "response" => {
-                let whole: Answered<'_> = bobbin_definitions::json::from_slice(json)?;
+                let whole: ResponseBody<'_> = bobbin_definitions::json::from_slice(json)?;
                 return self.close(&whole, out);
             }
-            "" if event.error.is_some() => return Err(Wrong::Reports(None)),
+            "" if event.error.is_some() => return Err(EventError::Reports(None)),
             _ => {}
         }
         Ok(())
     }
 
     /// Reads a complete item, and passes on what earlier events lacked.
-    fn complete(&mut self, index: Option<u64>, raw: &RawValue, out: &mut Vec<Delta>) -> Result<(), Wrong> {
+    fn complete(
+        &mut self,
+        index: Option<u64>,
+        raw: &RawValue,
+        out: &mut Vec<Delta>,
+    ) -> Result<(), EventError> {
         // Raw parts were not searched for halves of characters yet.
-        let mended = halves::marked(raw.get());
+        let mended = surrogates::marked(raw.get());
         let item = item(mended.as_deref().unwrap_or(raw.get()));
         let progress = self.items.whole(index, &item)?;
         if std::mem::replace(&mut progress.done, true) {
@@ -140,14 +145,14 @@ impl State {
     }
 
     /// Ends the response, which may have arrived whole.
-    fn close(&mut self, answered: &Answered<'_>, out: &mut Vec<Delta>) -> Result<(), Wrong> {
+    fn close(&mut self, answered: &ResponseBody<'_>, out: &mut Vec<Delta>) -> Result<(), EventError> {
         self.named.take(&answered.id.0, &answered.model.0, out);
         let status = &*answered.status.0;
         if matches!(status, "failed" | "cancelled" | "queued" | "in_progress") {
             let error = answered.error.filter(|raw| raw.get() != "null");
             return Err(match error {
-                Some(raw) => Wrong::Reports(Some(raw.get().as_bytes().to_vec())),
-                None => Wrong::Failed(ProviderError::server(format!(
+                Some(raw) => EventError::Reports(Some(raw.get().as_bytes().to_vec())),
+                None => EventError::Failed(ProviderError::server(format!(
                     "the provider ended with an answer that is \"{status}\""
                 ))),
             });
@@ -192,7 +197,7 @@ fn arguments(progress: &mut Progress, text: &Text<'_>, out: &mut Vec<Delta>) {
 }
 
 /// The response in an event; unreadable parts must not fail the event.
-fn answered(raw: Option<&RawValue>) -> Answered<'_> {
+fn answered(raw: Option<&RawValue>) -> ResponseBody<'_> {
     raw.and_then(|raw| bobbin_definitions::json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 

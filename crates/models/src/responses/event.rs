@@ -38,7 +38,7 @@ pub struct Event<'a> {
 
 /// A response, as far as it has come.
 #[derive(Debug, Default, Deserialize)]
-pub struct Answered<'a> {
+pub struct ResponseBody<'a> {
     #[serde(borrow, default)]
     pub(crate) id: Text<'a>,
     #[serde(borrow, default)]
@@ -48,7 +48,7 @@ pub struct Answered<'a> {
     #[serde(borrow, default)]
     pub(crate) output: Option<Vec<&'a RawValue>>,
     #[serde(borrow, default)]
-    pub(crate) incomplete_details: Object<Incomplete<'a>>,
+    pub(crate) incomplete_details: Object<IncompleteDetails<'a>>,
     #[serde(borrow, default)]
     pub(crate) error: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -56,7 +56,7 @@ pub struct Answered<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Incomplete<'a> {
+pub(crate) struct IncompleteDetails<'a> {
     #[serde(borrow, default)]
     pub(crate) reason: Text<'a>,
 }

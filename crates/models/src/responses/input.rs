@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::cached_json::Blocks;
 use crate::openai::messages::parseable;
 use crate::writing::{comma, quoted, result_text};
-use crate::{CachedJson, ChatMessage, Part, Placed};
+use crate::{CachedJson, ChatMessage, Part, PositionedBlock};
 use bobbin_definitions::definitions::message::ToolCall;
 use bobbin_definitions::definitions::opaque::Opaque;
 use bobbin_definitions::text::{boundary, first_bytes};
@@ -134,7 +134,7 @@ fn list<'a>(parts: impl Iterator<Item = &'a Part>, out: &mut String) {
 
 /// A stored piece: an item to send back, or the phase of the text after it.
 #[derive(Default, Deserialize)]
-struct Kept<'a> {
+struct StoredItem<'a> {
     #[serde(borrow, default)]
     r#type: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -143,12 +143,12 @@ struct Kept<'a> {
 
 /// Whether a stored piece belongs to the responses API.
 pub fn is_item(block: &Opaque) -> bool {
-    let kept: Kept<'_> = bobbin_definitions::json::from_str(block.get()).unwrap_or_default();
+    let kept: StoredItem<'_> = bobbin_definitions::json::from_str(block.get()).unwrap_or_default();
     matches!(&*kept.r#type, "reasoning" | "message")
 }
 
 /// A reply: the server's items at their positions, and texts and calls between them.
-fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String) {
+fn reply(content: &str, calls: &[ToolCall], payload: &[PositionedBlock], out: &mut String) {
     let (mut text_at, mut call_at) = (0, 0);
     // Text and calls may be shorter than when they were stored. Clamping loses and repeats nothing.
     let mut up_to = |text: usize, call: usize, phase: Option<&str>, out: &mut String| {
@@ -162,9 +162,9 @@ fn reply(content: &str, calls: &[ToolCall], payload: &[Placed], out: &mut String
     };
     let mut phase = None;
     // The API refuses reasoning without a continuation, which it takes as cut off.
-    let leads_on = |placed: &Placed| placed.text < content.len() || placed.calls < calls.len();
+    let leads_on = |placed: &PositionedBlock| placed.text < content.len() || placed.calls < calls.len();
     for placed in payload.iter().filter(|placed| leads_on(placed)) {
-        let kept: Kept<'_> = bobbin_definitions::json::from_str(placed.block.get()).unwrap_or_default();
+        let kept: StoredItem<'_> = bobbin_definitions::json::from_str(placed.block.get()).unwrap_or_default();
         match &*kept.r#type {
             "reasoning" => {
                 up_to(placed.text, placed.calls, phase.take().as_deref(), out);

@@ -3,7 +3,7 @@
 //! each event.
 
 use crate::ProviderError;
-use crate::decoding::Wrong;
+use crate::decoding::EventError;
 use crate::responses::event::{Event, Item};
 
 /// Maximum number of items of a response.
@@ -59,14 +59,14 @@ impl Progress {
 
 impl Items {
     /// Begins an item. Only its own id shows that it has begun before.
-    pub fn begin(&mut self, place: Option<u64>, item: &Item<'_>) -> Result<&mut Progress, Wrong> {
+    pub fn begin(&mut self, place: Option<u64>, item: &Item<'_>) -> Result<&mut Progress, EventError> {
         let id = if item.id.is_empty() { &item.call_id } else { &item.id };
         let known = self.last(|progress| progress.has_id(&id.0));
         self.at(known, place, Kind::of(item), [&item.id.0, &item.call_id.0])
     }
 
     /// Finds a complete item: by its ids, else by its position, else the first incomplete one of its kind.
-    pub fn whole(&mut self, place: Option<u64>, item: &Item<'_>) -> Result<&mut Progress, Wrong> {
+    pub fn whole(&mut self, place: Option<u64>, item: &Item<'_>) -> Result<&mut Progress, EventError> {
         let kind = Kind::of(item);
         let by_id = self
             .last(|progress| progress.has_id(&item.id.0))
@@ -80,7 +80,7 @@ impl Items {
     }
 
     /// Finds the item of a piece: by its id, else by its position, else the last one of its kind.
-    pub(crate) fn of(&mut self, event: &Event<'_>, kind: Kind) -> Result<&mut Progress, Wrong> {
+    pub(crate) fn of(&mut self, event: &Event<'_>, kind: Kind) -> Result<&mut Progress, EventError> {
         let of_kind = |progress: &Progress| progress.kind == kind;
         let known = self.last(|progress| of_kind(progress) && progress.has_id(&event.item_id.0));
         let known = known.or_else(|| match event.output_index.0 {
@@ -101,10 +101,10 @@ impl Items {
         place: Option<u64>,
         kind: Kind,
         ids: [&str; 2],
-    ) -> Result<&mut Progress, Wrong> {
+    ) -> Result<&mut Progress, EventError> {
         let too_many = || {
             let text = format!("the reply is refused: it has more than {ITEMS} items");
-            Wrong::Failed(ProviderError::invalid_reply(text))
+            EventError::Failed(ProviderError::invalid_reply(text))
         };
         let at = match known {
             Some(at) => at,

@@ -15,7 +15,7 @@ pub mod input;
 pub mod items;
 pub mod request;
 
-pub use crate::responses::background::{Earlier, fetch, is_in_background, state};
+pub use crate::responses::background::{EarlierResponse, fetch, is_in_background, state};
 pub use crate::responses::decoder::Decoder;
 pub use crate::responses::request::request;
 pub use bobbin_definitions::definitions::responses_api::speaks_responses;

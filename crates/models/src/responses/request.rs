@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 
 use crate::address::address;
 use crate::cached_json::Blocks;
-use crate::http::{Reads, Request};
+use crate::http::{HeaderSelection, Request};
 use crate::openai::{DEFAULT_BASE_URL, effort};
 use crate::responses::background::is_in_background;
 use crate::responses::input;
 use crate::writing::Body;
-use crate::{Answer, ChatRequest, JsonMode, ToolDefinition};
+use crate::{ChatRequest, JsonMode, ResponseMode, ToolDefinition};
 use bobbin_definitions::definitions::prompt::ToolChoice;
 use bobbin_definitions::json;
 
@@ -24,14 +24,14 @@ const OUTPUT_TOKENS_MIN: u64 = 16;
 
 /// The HTTP request of a chat request. `base_url` may end with `/responses` or a slash, and a query in it is
 /// kept; empty means OpenAI's. Without a key there is no `authorization`.
-pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: Answer) -> Request {
+pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer: ResponseMode) -> Request {
     let url = address(base_url, DEFAULT_BASE_URL, &["/responses", "/chat/completions"], "/responses");
     let body = Bytes::from(body(chat, answer));
     let headers = headers(api_key, answer);
-    Request { method: "POST", url, headers, body: Some(body), reads: Reads::Type }
+    Request { method: "POST", url, headers, body: Some(body), reads: HeaderSelection::Type }
 }
 
-pub(crate) fn headers(api_key: Option<&str>, answer: Answer) -> Vec<(String, String)> {
+pub(crate) fn headers(api_key: Option<&str>, answer: ResponseMode) -> Vec<(String, String)> {
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
         ("accept".to_owned(), answer.media_type().to_owned()),
@@ -42,7 +42,7 @@ pub(crate) fn headers(api_key: Option<&str>, answer: Answer) -> Vec<(String, Str
     headers
 }
 
-fn body(chat: &ChatRequest, answer: Answer) -> String {
+fn body(chat: &ChatRequest, answer: ResponseMode) -> String {
     let (instructions, leading) = input::instructions(&chat.messages);
     let history = chat.messages.get(leading..).unwrap_or_default();
     let mut body = Body::new(&chat.options);
@@ -52,7 +52,7 @@ fn body(chat: &ChatRequest, answer: Answer) -> String {
         body.raw("instructions", &crate::writing::quoted(&text));
     }
     body.raw("input", &input::input(history));
-    body.raw("stream", if answer == Answer::Stream { "true" } else { "false" });
+    body.raw("stream", if answer == ResponseMode::Stream { "true" } else { "false" });
     // The thread is the store. A background response must be stored at the server until it is fetched.
     body.entry("store", &is_in_background(chat));
     if may_reason(&chat.model) {

@@ -2,7 +2,7 @@
 
 use crate::access::keys::Keys;
 use crate::access::links::{FileLink, Links};
-use crate::access::token::{Minted, PREFIX, Verified};
+use crate::access::token::{NewToken, PREFIX, TokenClaims};
 use crate::access::{Action, Caller, Scope, ThreadRef, Via, links, token};
 use bobbin_definitions::error::{Code, Error, Result};
 use bobbin_definitions::limits::{SECOND_US, TOKEN_TTL_S, WAIT_TOKEN_S};
@@ -128,7 +128,7 @@ impl Access {
     fn token(&self, token: &str, now_us: i64) -> Result<Caller> {
         let secret =
             self.token_secret.as_deref().ok_or_else(|| unauthenticated("The token is not valid."))?;
-        let Verified { scope, expires_us, life } =
+        let TokenClaims { scope, expires_us, life } =
             token::verify(secret, token, now_us).map_err(|error| unauthenticated(&error.to_string()))?;
         Ok(Caller { scope, via: Via::Token { expires_us, life } })
     }
@@ -150,7 +150,7 @@ impl Access {
         life: Option<i64>,
         ttl_s: u64,
         now_us: i64,
-    ) -> Result<Minted> {
+    ) -> Result<NewToken> {
         caller.may(&Action::MintToken, None)?;
         match (&caller.scope, scope) {
             (Scope::Admin, _) => {}

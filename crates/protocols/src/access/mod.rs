@@ -18,7 +18,7 @@ pub use crate::access::config::{Access, Credential, MINIMUM_SECRET_BYTES};
 pub use crate::access::guard::is_local;
 pub use crate::access::guard::{Body, DevRequest, dev_guard};
 pub use crate::access::scope::Scope;
-pub use crate::access::token::Minted;
+pub use crate::access::token::NewToken;
 
 use serde::{Deserialize, Serialize};
 

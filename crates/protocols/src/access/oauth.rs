@@ -31,7 +31,7 @@ pub struct OAuth {
 
 /// The contents of a token whose signature is not verified yet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Claimed<'a> {
+pub struct UnverifiedToken<'a> {
     /// The algorithm of the signature.
     pub algorithm: String,
     /// The id of the key.
@@ -92,7 +92,12 @@ impl OAuth {
     ///
     /// # Errors
     /// `unauthenticated`: unsupported algorithm, other issuer, other resource, expired, or not valid yet.
-    pub fn read<'a>(&self, token: &'a str, resource: &str, now_us: i64) -> Result<Option<Claimed<'a>>> {
+    pub fn read<'a>(
+        &self,
+        token: &'a str,
+        resource: &str,
+        now_us: i64,
+    ) -> Result<Option<UnverifiedToken<'a>>> {
         let Some((signed, signature)) = token.rsplit_once('.') else { return Ok(None) };
         let Some((header, claims)) = signed.split_once('.').filter(|(_, claims)| !claims.contains('.'))
         else {
@@ -141,7 +146,7 @@ impl OAuth {
         let via = Via::Token { expires_us: (ends_s + LEEWAY_S) * SECOND_US, life: None };
         let caller = Caller { scope, via };
         let key = header.get("kid").and_then(Value::as_str).map(str::to_owned);
-        Ok(Some(Claimed { algorithm: algorithm.to_owned(), key, signed, signature, caller }))
+        Ok(Some(UnverifiedToken { algorithm: algorithm.to_owned(), key, signed, signature, caller }))
     }
 }
 

@@ -15,7 +15,7 @@ pub const PREFIX: &str = "bbt_";
 
 /// A new token, the response of `POST /api/tokens`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Minted {
+pub struct NewToken {
     /// The token.
     pub token: String,
     /// Its scope.
@@ -36,7 +36,7 @@ struct Payload {
 
 /// The contents of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified {
+pub struct TokenClaims {
     pub(crate) scope: Scope,
     /// End of its validity, microseconds since 1970.
     pub expires_us: i64,
@@ -54,12 +54,12 @@ pub(crate) enum TokenError {
 }
 
 /// Mints a token for a scope until `expires_at`, seconds since 1970.
-pub fn mint(secret: &[u8], scope: &Scope, expires_at: i64) -> Minted {
+pub fn mint(secret: &[u8], scope: &Scope, expires_at: i64) -> NewToken {
     mint_for(secret, scope, None, expires_at)
 }
 
 /// Mints a token for one generation of the scope's thread.
-pub fn mint_for(secret: &[u8], scope: &Scope, life: Option<i64>, expires_at: i64) -> Minted {
+pub fn mint_for(secret: &[u8], scope: &Scope, life: Option<i64>, expires_at: i64) -> NewToken {
     let mut payload = bobbin_definitions::json!({ "scope": scope, "exp": expires_at });
     if let (Some(life), Some(fields)) = (life, payload.as_object_mut()) {
         fields.insert("life".into(), life.into());
@@ -67,11 +67,11 @@ pub fn mint_for(secret: &[u8], scope: &Scope, life: Option<i64>, expires_at: i64
     let payload = payload.to_string();
     let signed = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(payload));
     let signature = URL_SAFE_NO_PAD.encode(hmac_sha256(secret, &[signed.as_bytes()]));
-    Minted { token: format!("{signed}.{signature}"), scope: scope.clone(), expires_at }
+    NewToken { token: format!("{signed}.{signature}"), scope: scope.clone(), expires_at }
 }
 
 /// Verifies a token and returns its contents.
-pub(crate) fn verify(secret: &[u8], token: &str, now_us: i64) -> Result<Verified, TokenError> {
+pub(crate) fn verify(secret: &[u8], token: &str, now_us: i64) -> Result<TokenClaims, TokenError> {
     let (signed, signature) = token.split_once('.').ok_or(TokenError::Invalid)?;
     // Verify the signature first. The decoder refuses a second spelling of the same bytes.
     let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Invalid)?;
@@ -85,7 +85,7 @@ pub(crate) fn verify(secret: &[u8], token: &str, now_us: i64) -> Result<Verified
         .ok_or(TokenError::Invalid)?;
     let expires_us = payload.exp.checked_mul(SECOND_US).ok_or(TokenError::Invalid)?;
     let Payload { scope, life, .. } = payload;
-    if now_us >= expires_us { Err(TokenError::Expired) } else { Ok(Verified { scope, expires_us, life }) }
+    if now_us >= expires_us { Err(TokenError::Expired) } else { Ok(TokenClaims { scope, expires_us, life }) }
 }
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
         let token = token();
         assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)), "{token}");
         let scope = Scope::Owner("ali=ce, Ä".into());
-        let said = |life| Ok(Verified { scope: scope.clone(), expires_us: EXPIRES_US, life });
+        let said = |life| Ok(TokenClaims { scope: scope.clone(), expires_us: EXPIRES_US, life });
         assert_eq!(verify(SECRET, &token, EXPIRES_US - 1), said(None));
         let of_a_life = mint_for(SECRET, &scope, Some(2), EXPIRES_US / SECOND_US).token;
         assert_eq!(verify(SECRET, &of_a_life, EXPIRES_US - 1), said(Some(2)));

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::ag_ui::request::Answer;
-use crate::open_waits::Asked;
+use crate::open_waits::WaitIndex;
 use crate::run_events::{seq_of, text_of};
 use bobbin_definitions::error::{Code, Error, Result};
 use bobbin_definitions::json;
@@ -28,7 +28,7 @@ impl Plan {
     /// `conflict`: the wait has another answer. `invalid_field`: the answer does not fit the wait.
     pub fn of(waits: &[Value], answers: &[Answer]) -> Result<Plan> {
         let mut plan = Plan::default();
-        let asked = Asked::of(waits);
+        let asked = WaitIndex::of(waits);
         let resumed: HashSet<&str> = answers
             .iter()
             .filter_map(|answer| match answer {

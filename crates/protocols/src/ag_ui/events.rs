@@ -6,7 +6,7 @@
 //! reasoning stays and the next attempt uses a new id. The text also gets a new id if the conversation is too
 //! long to be kept for snapshots.
 //!
-//! A client that reconnects with the id of its last event receives the events after it ([`Places`]). If that
+//! A client that reconnects with the id of its last event receives the events after it ([`ResumableStream`]). If that
 //! client has read text of a lost attempt, a snapshot retracts the text here too.
 //!
 //! The thread's values are read after the socket is open, so that no change between the two is missed. No
@@ -16,12 +16,12 @@ use serde_json::Value;
 
 use crate::access::Caller;
 use crate::ag_ui::parts::{assistant, pending, reasoning_id, tool, with_usage};
-use crate::ag_ui::places::{Place, Places};
 use crate::ag_ui::request::{Results, Version};
-use crate::ag_ui::state::State;
+use crate::ag_ui::resume::{Position, ResumableStream};
+use crate::ag_ui::state::ClientState;
 use crate::encode::{Encode, call};
 use crate::request::{Query, ThreadRoute};
-use crate::run_events::{Call, CallResult, Listener, Over, Reply, Said, Waiting, seq_of, text_of};
+use crate::run_events::{Call, CallResult, Listener, OpenWait, Reply, RunEnd, RunEvent, seq_of, text_of};
 use crate::sse;
 use bobbin_definitions::error::Result;
 use bobbin_definitions::json;
@@ -50,7 +50,7 @@ pub struct Settings {
     /// The prefix of the ids of events; different for each message or run that is streamed.
     pub told_of: String,
     /// The position up to which the client has read this stream.
-    pub after: Option<Place>,
+    pub after: Option<Position>,
     /// The caller.
     pub caller: Option<Caller>,
     /// The client's messages: JSON, separated by commas.
@@ -69,7 +69,7 @@ pub struct Settings {
 
 /// A reply that is being streamed.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenReply {
     /// The reply.
     message: String,
     /// The message id that the client receives.
@@ -82,7 +82,7 @@ struct Open {
     text: Option<String>,
 }
 
-impl Open {
+impl OpenReply {
     fn reasoning_id(&self) -> String {
         reasoning_id(&self.message, self.tries)
     }
@@ -96,16 +96,16 @@ pub struct AgUi {
     begun: bool,
     /// Whether the run's id is known.
     named: bool,
-    open: Option<Open>,
+    open: Option<OpenReply>,
     /// Valid messages as JSON: those that the client had, and the complete ones of this run. `None` if they
     /// are too large.
     kept: Option<Vec<String>>,
     bytes: usize,
-    state: State,
+    state: ClientState,
     /// The end of the run, held back until the values are sent.
     end: Option<Value>,
     over: bool,
-    events: Places,
+    events: ResumableStream,
 }
 
 impl AgUi {
@@ -118,7 +118,7 @@ impl AgUi {
         // The client has read another stream, so its state in this one is unknown.
         settings.afresh |= known && after.is_none();
         AgUi {
-            events: Places::new(&settings.told_of, after),
+            events: ResumableStream::new(&settings.told_of, after),
             listener: Listener::new(settings.reasoning, settings.continues.clone()),
             settings,
             begun: false,
@@ -126,7 +126,7 @@ impl AgUi {
             open: None,
             bytes: held.len(),
             kept: Some(vec![held]),
-            state: State::default(),
+            state: ClientState::default(),
             end: None,
             over: false,
         }
@@ -222,28 +222,28 @@ impl AgUi {
         }
     }
 
-    fn take(&mut self, said: Said) {
+    fn take(&mut self, said: RunEvent) {
         if self.is_ending() {
             return;
         }
         match said {
-            Said::Begins(message) => {
+            RunEvent::Begins(message) => {
                 self.close();
                 self.events.enter(seq_of(&message));
                 self.events.begin(&json!({ "type": "STEP_STARTED", "stepName": message }));
-                self.open = Some(Open { id: message.clone(), message, ..Open::default() });
+                self.open = Some(OpenReply { id: message.clone(), message, ..OpenReply::default() });
             }
-            Said::Reasoning(text) => self.reason(&text),
-            Said::Text(text) => self.write(&text),
-            Said::TakenBack => self.take_back(),
-            Said::Whole(reply) => self.whole_reply(&reply),
-            Said::CallBegins(_) | Said::Continues(_) => {}
-            Said::Result(result) => self.result(&result),
-            Said::Waits(waits) => self.wait(&waits),
-            Said::Joined => self.finish(Some(&json!({ "type": "success" })), None),
-            Said::Over(over) => self.end(&over),
+            RunEvent::Reasoning(text) => self.reason(&text),
+            RunEvent::Text(text) => self.write(&text),
+            RunEvent::TakenBack => self.take_back(),
+            RunEvent::Whole(reply) => self.whole_reply(&reply),
+            RunEvent::CallBegins(_) | RunEvent::Continues(_) => {}
+            RunEvent::Result(result) => self.result(&result),
+            RunEvent::Waits(waits) => self.wait(&waits),
+            RunEvent::Joined => self.finish(Some(&json!({ "type": "success" })), None),
+            RunEvent::Over(over) => self.end(&over),
         }
-        if self.events.is_astray() {
+        if self.events.out_of_sync() {
             self.make_right();
         }
     }
@@ -255,7 +255,7 @@ impl AgUi {
         if begins {
             self.begin_reasoning();
         }
-        let Some(id) = self.open.as_ref().map(Open::reasoning_id) else { return };
+        let Some(id) = self.open.as_ref().map(OpenReply::reasoning_id) else { return };
         self.events.aside(&json!({ "type": "REASONING_MESSAGE_CONTENT", "messageId": id, "delta": new }));
     }
 
@@ -365,7 +365,7 @@ impl AgUi {
     }
 
     /// Ends the run at a wait: client tools, and questions to people.
-    fn wait(&mut self, waits: &[Waiting]) {
+    fn wait(&mut self, waits: &[OpenWait]) {
         let interrupts: Vec<Value> =
             waits.iter().filter_map(|wait| pending(&wait.shown, &self.settings.run)).collect();
         if interrupts.is_empty() {
@@ -383,7 +383,7 @@ impl AgUi {
         self.finish(Some(&json!({ "type": "interrupt", "interrupts": interrupts })), None);
     }
 
-    fn end(&mut self, over: &Over) {
+    fn end(&mut self, over: &RunEnd) {
         match over.outcome.as_str() {
             "completed" => self.finish(Some(&json!({ "type": "success" })), over.usage.as_ref()),
             "stopped" => {
@@ -418,7 +418,7 @@ impl AgUi {
 
     fn conclude(&mut self, mut event: Value, usage: Option<&Value>) {
         self.close();
-        if self.events.is_astray() || self.events.is_beyond(&event) {
+        if self.events.out_of_sync() || self.events.is_after(&event) {
             self.make_right();
         }
         with_usage(&mut event, usage);

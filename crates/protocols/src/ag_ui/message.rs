@@ -10,7 +10,7 @@ use bobbin_definitions::json;
 
 /// Settings for the display of messages.
 #[derive(Debug, Default)]
-pub struct Shown<'a> {
+pub struct DisplaySettings<'a> {
     /// The thread.
     pub thread: &'a str,
     /// The signer of addresses of files.
@@ -64,7 +64,7 @@ pub fn is_run_of(row: &Value, run: &str) -> bool {
 }
 
 /// The messages of rows, in their order.
-pub fn messages(rows: &[Value], shown: &Shown<'_>) -> Vec<Value> {
+pub fn messages(rows: &[Value], shown: &DisplaySettings<'_>) -> Vec<Value> {
     let mut messages = Vec::new();
     for row in rows.iter().filter(|row| row.get("silent").and_then(Value::as_bool) != Some(true)) {
         let (id, text) = (text_of(row, "id"), text_of(row, "content"));
@@ -87,7 +87,7 @@ pub fn messages(rows: &[Value], shown: &Shown<'_>) -> Vec<Value> {
     messages
 }
 
-fn reply(row: &Value, shown: &Shown<'_>, messages: &mut Vec<Value>) {
+fn reply(row: &Value, shown: &DisplaySettings<'_>, messages: &mut Vec<Value>) {
     let (id, text) = (text_of(row, "id"), text_of(row, "content"));
     let reasoning = row.pointer("/metadata/reasoning").and_then(Value::as_str);
     if let Some(reasoning) = reasoning.filter(|text| shown.reasoning && !text.is_empty()) {
@@ -99,7 +99,7 @@ fn reply(row: &Value, shown: &Shown<'_>, messages: &mut Vec<Value>) {
     }
 }
 
-fn of_person(row: &Value, shown: &Shown<'_>) -> Value {
+fn of_person(row: &Value, shown: &DisplaySettings<'_>) -> Value {
     let text = text_of(row, "content");
     let files = row.get("attachments").and_then(Value::as_array).into_iter().flatten();
     let files: Vec<Value> = files.filter_map(|file| part(file, shown)).collect();
@@ -113,7 +113,7 @@ fn of_person(row: &Value, shown: &Shown<'_>) -> Value {
     json!({ "id": own.or_else(|| row.get("id")), "role": "user", "content": content })
 }
 
-fn part(file: &Value, shown: &Shown<'_>) -> Option<Value> {
+fn part(file: &Value, shown: &DisplaySettings<'_>) -> Option<Value> {
     let (path, kind) = (file.get("path")?.as_str()?, file.get("mimeType")?.as_str()?);
     let known = ["image", "audio", "video"].into_iter().find(|known| kind.split('/').next() == Some(known));
     let source = json!({ "type": "url", "value": shown.links?.to(shown.thread, path), "mimeType": kind });

@@ -1,6 +1,6 @@
 //! AG-UI.
 //!
-//! * `events`: the stream; `places`: ids of its events; `state`: the thread's values; `parts`: parts of
+//! * `events`: the stream; `resume`: ids of its events; `state`: the thread's values; `parts`: parts of
 //!   events; `message`: messages, derived from rows.
 //! * `request`: requests; `answers`: answers to waits; `revision`: repeated messages.
 //! * `tanstack`: extensions for TanStack AI.
@@ -9,8 +9,8 @@ pub mod answers;
 pub mod events;
 pub mod message;
 pub mod parts;
-pub mod places;
 pub mod request;
+pub mod resume;
 pub mod revision;
 mod state;
 pub mod tanstack;

@@ -27,7 +27,7 @@ pub struct RunRequest<'a> {
     /// The client's id of the run that this one follows.
     pub parent: Option<String>,
     /// The new messages of a person, in order.
-    pub said: Vec<Said>,
+    pub said: Vec<UserMessage>,
     /// Answers to interrupts, and results of calls that the client has run.
     pub answers: Vec<Answer>,
     /// The page's context for the model.
@@ -65,7 +65,7 @@ impl Version {
 
 /// A message of a person.
 #[derive(Debug, PartialEq)]
-pub struct Said {
+pub struct UserMessage {
     /// The client's id of the message.
     pub id: String,
     /// Its text.
@@ -97,7 +97,7 @@ pub enum Answer {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Sent<'a> {
+struct RequestBody<'a> {
     #[serde(default)]
     thread_id: Option<String>,
     #[serde(default)]
@@ -107,31 +107,31 @@ struct Sent<'a> {
     #[serde(default, borrow)]
     messages: Option<Vec<&'a RawValue>>,
     #[serde(default)]
-    tools: Option<Vec<Named>>,
+    tools: Option<Vec<ToolName>>,
     #[serde(default)]
-    context: Option<Vec<Told>>,
+    context: Option<Vec<ContextItem>>,
     #[serde(default)]
     forwarded_props: Option<Value>,
     #[serde(default)]
-    resume: Option<Vec<Resumed>>,
+    resume: Option<Vec<ResumeEntry>>,
     #[serde(default)]
     protocol_version: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct ToolName {
     name: String,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct ContextItem {
     description: String,
     value: Value,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Resumed {
+struct ResumeEntry {
     interrupt_id: String,
     status: Status,
     #[serde(default)]
@@ -163,7 +163,7 @@ struct Message {
 }
 
 impl Answer {
-    fn of(Resumed { interrupt_id: wait, status, payload }: Resumed) -> Answer {
+    fn of(ResumeEntry { interrupt_id: wait, status, payload }: ResumeEntry) -> Answer {
         let payload = match status {
             Status::Resolved => Some(payload.unwrap_or_default()),
             Status::Cancelled => None,
@@ -178,10 +178,10 @@ impl<'a> RunRequest<'a> {
     /// # Errors
     /// `bad_json`, `missing_field`, `invalid_field`, `too_large`: each names the field.
     pub fn parse(body: &'a str) -> Result<RunRequest<'a>> {
-        let sent: Sent<'a> = bobbin_definitions::json::from_str(body)
+        let sent: RequestBody<'a> = bobbin_definitions::json::from_str(body)
             .map_err(|error| Error::new(Code::BadJson, format!("The body is no RunAgentInput: {error}.")))?;
         let messages = sent.messages.ok_or_else(|| Error::missing("messages"))?;
-        let read = Read::of(&messages)?;
+        let read = MessageCounts::of(&messages)?;
         let mut request = RunRequest {
             thread: sent.thread_id.filter(|id| !id.is_empty()).ok_or_else(|| Error::missing("threadId"))?,
             run: id("runId", sent.run_id.unwrap_or_default())?,
@@ -218,7 +218,7 @@ impl<'a> RunRequest<'a> {
                 "user" => {
                     let mut files = Vec::new();
                     let text = said_now(&read.content, at, &mut files)?;
-                    self.said.push(Said { id: id(&place(at, ".id"), read.id)?, text, files });
+                    self.said.push(UserMessage { id: id(&place(at, ".id"), read.id)?, text, files });
                 }
                 "tool" => {
                     let call = read.tool_call_id.ok_or_else(|| Error::missing(&place(at, ".toolCallId")))?;
@@ -264,16 +264,16 @@ impl<'a> RunRequest<'a> {
     ///
     /// # Errors
     /// `invalid_field`: a message is invalid.
-    pub fn held(&self, until: Until<'_>) -> Result<Held> {
+    pub fn held(&self, until: HistoryLimit<'_>) -> Result<ClientMessages> {
         let upto = match until {
-            Until::All => self.messages.len(),
-            Until::LastSaid => self.last_said,
-            Until::Reply(reply) => self.behind(reply)?,
+            HistoryLimit::All => self.messages.len(),
+            HistoryLimit::LastSaid => self.last_said,
+            HistoryLimit::Reply(reply) => self.behind(reply)?,
         };
         let (held, forgotten) = self.messages.split_at_checked(upto).unwrap_or_default();
         let texts: Vec<&str> = held.iter().map(|raw| raw.get()).collect();
         let results = Results::of(held)?;
-        Ok(Held { messages: texts.join(","), results, afresh: !forgotten.is_empty() })
+        Ok(ClientMessages { messages: texts.join(","), results, afresh: !forgotten.is_empty() })
     }
 
     /// Index of the first of the client's messages after a reply and its results, which come from an
@@ -294,7 +294,7 @@ impl<'a> RunRequest<'a> {
 
 /// The limit up to which a client's messages are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until<'a> {
+pub enum HistoryLimit<'a> {
     /// All of them.
     All,
     /// Up to the last message of a person. The rest is sent again.
@@ -305,7 +305,7 @@ pub enum Until<'a> {
 
 /// Messages that a client has.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct ClientMessages {
     /// In the client's form, JSON separated by commas: the beginning of a snapshot.
     pub messages: String,
     /// Results of calls that are among them.
@@ -354,14 +354,14 @@ impl Results {
 
 /// The fields that are needed of every message.
 #[derive(Default)]
-struct Read {
+struct MessageCounts {
     said: usize,
     new: usize,
 }
 
-impl Read {
-    fn of(messages: &[&RawValue]) -> Result<Read> {
-        let mut read = Read::default();
+impl MessageCounts {
+    fn of(messages: &[&RawValue]) -> Result<MessageCounts> {
+        let mut read = MessageCounts::default();
         for (at, raw) in messages.iter().enumerate() {
             let head: Head<'_> =
                 bobbin_definitions::json::from_str(raw.get()).map_err(|error| wrong(at, &error))?;
@@ -401,8 +401,8 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// A page's context as a text for the model.
-fn context(told: &[Told]) -> Option<String> {
-    let lines = told.iter().map(|Told { description, value }| {
+fn context(told: &[ContextItem]) -> Option<String> {
+    let lines = told.iter().map(|ContextItem { description, value }| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         format!("- {description}: {value}")
     });

@@ -14,20 +14,20 @@ const KEYS: usize = 100;
 
 /// The request to the thread in progress.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum StateRequest {
     All,
     Key(String),
 }
 
 /// The values that a client knows.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct ClientState {
     known: Option<Map<String, Value>>,
     changed: SortedSet<String>,
-    asked: Option<Asked>,
+    asked: Option<StateRequest>,
 }
 
-impl State {
+impl ClientState {
     /// Whether the values were sent to the client.
     pub(super) fn is_known(&self) -> bool {
         self.known.is_some()
@@ -54,12 +54,12 @@ impl State {
         if self.known.is_none() {
             // It includes all changes so far.
             self.changed = SortedSet::default();
-            self.asked = Some(Asked::All);
+            self.asked = Some(StateRequest::All);
             return Some(vec![("limit".to_owned(), limits::PAGE_MAX.to_string())]);
         }
         let key = self.changed.iter().next()?.clone();
         self.changed.remove(&key);
-        self.asked = Some(Asked::Key(key.clone()));
+        self.asked = Some(StateRequest::Key(key.clone()));
         Some(vec![("key".to_owned(), key)])
     }
 
@@ -70,7 +70,7 @@ impl State {
     pub(super) fn answered(&mut self, status: u16, body: &str) -> Result<Option<Value>> {
         let read = || -> Result<Value> { bobbin_definitions::json::from_str(body).map_err(Error::internal) };
         match (self.asked.take(), status) {
-            (Some(Asked::All), 200) => {
+            (Some(StateRequest::All), 200) => {
                 let mut listed = read()?;
                 let mut known = Map::new();
                 for value in listed.get_mut("values").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -83,8 +83,10 @@ impl State {
                 self.known = Some(known);
                 Ok(Some(event))
             }
-            (Some(Asked::Key(key)), 200) => Ok(self.set(key, read()?.get_mut("value").map(Value::take))),
-            (Some(Asked::Key(key)), 404) => Ok(self.set(key, None)),
+            (Some(StateRequest::Key(key)), 200) => {
+                Ok(self.set(key, read()?.get_mut("value").map(Value::take)))
+            }
+            (Some(StateRequest::Key(key)), 404) => Ok(self.set(key, None)),
             (_, status) => Err(Error::internal(format!("the thread's values: {status} {body}"))),
         }
     }

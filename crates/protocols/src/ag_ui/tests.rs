@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::access::{Caller, Scope, Via};
 use crate::ag_ui::events::{AgUi, Settings};
-use crate::ag_ui::message::{Shown, messages};
-use crate::ag_ui::request::{Answer, RunRequest, Said, Until, Version};
+use crate::ag_ui::message::{DisplaySettings, messages};
+use crate::ag_ui::request::{Answer, HistoryLimit, RunRequest, UserMessage, Version};
 use crate::ag_ui::tanstack::with_parts;
 use crate::encode::Encode;
 use crate::openai::tests::{Frame, chunk, ended, event, live, message, parked, reply, run, settled};
@@ -417,7 +417,7 @@ fn the_history_is_what_the_stream_has_told() {
         .collect();
     let user = json!({ "id": "m_t_1", "role": "user", "content": "Hi", "metadata": { "ag_ui": { "messages": ["u0", "u1"] } } });
     let rows: Vec<Value> = std::iter::once(user).chain(rows).collect();
-    assert_eq!(messages(&rows, &Shown::default()), whole());
+    assert_eq!(messages(&rows, &DisplaySettings::default()), whole());
 }
 
 #[test]
@@ -472,14 +472,14 @@ fn only_what_comes_behind_the_last_answer_is_new() {
     );
     let request = RunRequest::parse(&body).unwrap();
     let files = vec![json!({ "name": "image.png", "mimeType": "image/png", "data": "aGk=" })];
-    assert_eq!(request.said, [Said { id: "u2".into(), text: "And this?".into(), files }]);
+    assert_eq!(request.said, [UserMessage { id: "u2".into(), text: "And this?".into(), files }]);
     assert!(request.answers.is_empty());
-    let held = request.held(Until::All).unwrap();
+    let held = request.held(HistoryLimit::All).unwrap();
     assert_eq!(
         (held.results.has("c1", "t1", ""), held.results.has("c1", "t2", "done"), held.afresh),
         (true, true, false)
     );
-    let held = request.held(Until::Reply("a1")).unwrap();
+    let held = request.held(HistoryLimit::Reply("a1")).unwrap();
     assert!(held.afresh, "what is behind its results is told again");
     assert!(held.messages.contains(r#""id":"t1""#) && !held.messages.contains(r#""id":"a2""#));
     let roles: Vec<Value> =
@@ -498,7 +498,7 @@ fn answers_come_beside_the_messages_and_nothing_new_asks_again() {
     let body = input(said.clone(), json!({}));
     let again = RunRequest::parse(&body).unwrap();
     assert!(again.said.is_empty() && again.answers.is_empty());
-    let held = again.held(Until::LastSaid).unwrap();
+    let held = again.held(HistoryLimit::LastSaid).unwrap();
     let only: Value = bobbin_definitions::json::from_str(&held.messages).unwrap();
     assert_eq!((&only["id"], held.afresh), (&json!("u1"), true), "without what was left half");
     let mut done = said.clone();
@@ -519,7 +519,7 @@ fn answers_come_beside_the_messages_and_nothing_new_asks_again() {
             Answer::Interrupt { wait: "w_2".into(), payload: None },
         ]
     );
-    assert_eq!(request.held(Until::All).unwrap().messages.matches("\"id\"").count(), 3);
+    assert_eq!(request.held(HistoryLimit::All).unwrap().messages.matches("\"id\"").count(), 3);
 }
 
 #[test]

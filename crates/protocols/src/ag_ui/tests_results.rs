@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ag_ui::events::Settings;
-use crate::ag_ui::request::{Results, RunRequest, Until};
+use crate::ag_ui::request::{HistoryLimit, Results, RunRequest};
 use crate::ag_ui::tests::{input, settings, told};
 use crate::openai::tests::{ended, message, reply, result, run};
 use bobbin_definitions::json;
@@ -13,7 +13,7 @@ fn held(messages: &[Value]) -> Results {
     let said = json!({ "id": "u1", "role": "user", "content": "Hi" });
     let listed: Vec<&Value> = std::iter::once(&said).chain(messages).collect();
     let body = input(json!(listed), json!({}));
-    RunRequest::parse(&body).unwrap().held(Until::All).unwrap().results
+    RunRequest::parse(&body).unwrap().held(HistoryLimit::All).unwrap().results
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::ag_ui::events::{AgUi, Settings};
-use crate::ag_ui::places::Place;
+use crate::ag_ui::resume::Position;
 use crate::ag_ui::tests::{caller, pushed};
 use crate::openai::tests::{Frame, chunk, ended, live, parked, reply, result, run, settled};
 use bobbin_definitions::json;
@@ -21,7 +21,7 @@ fn settings(after: Option<&str>) -> Settings {
         reasoning: true,
         held: USER.into(),
         caller: Some(caller()),
-        after: after.map(|id| Place::parse(id).unwrap()),
+        after: after.map(|id| Position::parse(id).unwrap()),
         ..Settings::default()
     }
 }

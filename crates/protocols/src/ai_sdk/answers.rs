@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::ai_sdk::request::{Answer, Given};
-use crate::ai_sdk::stream::{CallsAre, Continued};
-use crate::open_waits::Asked;
+use crate::ai_sdk::request::{Answer, PageAnswers};
+use crate::ai_sdk::stream::{CallLocation, ContinuedMessage};
+use crate::open_waits::WaitIndex;
 use crate::run_events::seq_of;
 use bobbin_definitions::error::{Code, Error, Result};
 use bobbin_definitions::json;
@@ -16,7 +16,7 @@ pub struct Plan {
     /// In the form of `POST …/waits`.
     pub decisions: Vec<Value>,
     /// The message's continuation; without a reply if none of its calls had a wait.
-    pub goes_on: Continued,
+    pub goes_on: ContinuedMessage,
 }
 
 impl Plan {
@@ -24,11 +24,12 @@ impl Plan {
     ///
     /// # Errors
     /// `conflict`: the wait has another answer.
-    pub fn of(waits: &[Value], given: &Given) -> Result<Plan> {
-        let goes_on = Continued { message: given.message.clone(), ..Continued::default() };
+    pub fn of(waits: &[Value], given: &PageAnswers) -> Result<Plan> {
+        let goes_on = ContinuedMessage { message: given.message.clone(), ..ContinuedMessage::default() };
         let mut plan = Plan { decisions: Vec::new(), goes_on };
-        let asked = Asked::of(waits);
-        for (answers, calls) in [(&given.earlier, CallsAre::Elsewhere), (&given.last, CallsAre::Here)] {
+        let asked = WaitIndex::of(waits);
+        for (answers, calls) in [(&given.earlier, CallLocation::Elsewhere), (&given.last, CallLocation::Here)]
+        {
             for answer in answers {
                 let about = match answer {
                     Answer::Approval { wait, .. } => asked.wait(wait),
@@ -41,7 +42,7 @@ impl Plan {
                     false => agrees(wait, answer)?,
                 }
                 // A call of an earlier message continues here only if it is decided by this request.
-                if is_open || calls == CallsAre::Here {
+                if is_open || calls == CallLocation::Here {
                     plan.goes_on.at(wait, answer, calls);
                 }
             }
@@ -50,9 +51,9 @@ impl Plan {
     }
 }
 
-impl Continued {
+impl ContinuedMessage {
     /// Continues with the newest reply that had a wait.
-    fn at(&mut self, wait: &Value, answer: &Answer, calls: CallsAre) {
+    fn at(&mut self, wait: &Value, answer: &Answer, calls: CallLocation) {
         let text = |at: &str| wait.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
         let reply = text("/call/messageId");
         if reply.is_empty() || seq_of(&reply) < seq_of(&self.reply) {
@@ -125,8 +126,8 @@ mod tests {
         Answer::Output { call: format!("c{number}"), output: json!({ "a": 1 }), failed: false }
     }
 
-    fn given(earlier: Vec<Answer>, last: Vec<Answer>) -> Given {
-        Given { message: "ui".into(), earlier, last }
+    fn given(earlier: Vec<Answer>, last: Vec<Answer>) -> PageAnswers {
+        PageAnswers { message: "ui".into(), earlier, last }
     }
 
     #[test]
@@ -134,7 +135,7 @@ mod tests {
         let waits = [wait("approval", 2, "open", "m_t_9"), wait("client_tool", 1, "decided", "m_t_2")];
         let plan = Plan::of(&waits, &given(vec![output(1)], vec![approval(2, true)])).unwrap();
         assert_eq!(plan.decisions, [json!({ "id": "w_t_2", "decision": "approve" })]);
-        assert_eq!((plan.goes_on.reply.as_str(), plan.goes_on.calls), ("m_t_9", CallsAre::Here));
+        assert_eq!((plan.goes_on.reply.as_str(), plan.goes_on.calls), ("m_t_9", CallLocation::Here));
         assert!(plan.goes_on.asked.contains("c2"));
     }
 
@@ -143,7 +144,7 @@ mod tests {
         let waits = [wait("approval", 1, "open", "m_t_2")];
         let plan = Plan::of(&waits, &given(vec![approval(1, false)], Vec::new())).unwrap();
         assert_eq!(plan.decisions, [json!({ "id": "w_t_1", "decision": "deny" })]);
-        assert_eq!((plan.goes_on.reply.as_str(), plan.goes_on.calls), ("m_t_2", CallsAre::Elsewhere));
+        assert_eq!((plan.goes_on.reply.as_str(), plan.goes_on.calls), ("m_t_2", CallLocation::Elsewhere));
     }
 
     #[test]

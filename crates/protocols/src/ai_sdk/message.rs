@@ -10,15 +10,15 @@ use bobbin_definitions::json;
 
 /// A message built from chunks.
 #[derive(Debug)]
-struct Folded {
+struct FoldedMessage {
     id: String,
     metadata: Map<String, Value>,
     parts: Vec<Value>,
 }
 
-impl Folded {
-    fn new() -> Folded {
-        Folded { id: String::new(), metadata: Map::new(), parts: Vec::new() }
+impl FoldedMessage {
+    fn new() -> FoldedMessage {
+        FoldedMessage { id: String::new(), metadata: Map::new(), parts: Vec::new() }
     }
 
     fn push(&mut self, chunk: &Value) {
@@ -130,7 +130,7 @@ impl Folded {
     }
 
     fn message(self) -> Option<Value> {
-        let Folded { id, metadata, parts } = self;
+        let FoldedMessage { id, metadata, parts } = self;
         (!id.is_empty())
             .then(|| json!({ "id": id, "role": "assistant", "metadata": metadata, "parts": parts }))
     }
@@ -138,7 +138,7 @@ impl Folded {
 
 /// A run, for the history of a chat.
 #[derive(Debug)]
-pub struct Ran {
+pub struct RunFrames {
     /// The first frame of its feed.
     pub opening: Value,
     /// Id of its last reply, or of the reply that would have followed.
@@ -152,9 +152,9 @@ pub struct Ran {
 ///
 /// # Errors
 /// `internal`: the thread's messages are inconsistent.
-pub fn history(rows: &[Value], runs: &[Ran], settings: &Settings) -> Result<Vec<Value>> {
+pub fn history(rows: &[Value], runs: &[RunFrames], settings: &Settings) -> Result<Vec<Value>> {
     let mut told = Vec::new();
-    let mut open: Option<(UiStream, Folded)> = None;
+    let mut open: Option<(UiStream, FoldedMessage)> = None;
     let mut runs = runs.iter().peekable();
     for row in rows {
         // A run ends before the rows after its last block.
@@ -178,7 +178,7 @@ pub fn history(rows: &[Value], runs: &[Ran], settings: &Settings) -> Result<Vec<
             if let Some(ran) = runs.peek() {
                 stream.take("run", &ran.opening)?;
             }
-            open = Some((stream, Folded::new()));
+            open = Some((stream, FoldedMessage::new()));
         }
         if let Some((stream, folded)) = &mut open {
             take(stream, folded, "message_data", &frame(row))?;
@@ -192,7 +192,7 @@ pub fn history(rows: &[Value], runs: &[Ran], settings: &Settings) -> Result<Vec<
     Ok(told)
 }
 
-fn close(open: &mut Option<(UiStream, Folded)>, ran: &Ran, told: &mut Vec<Value>) -> Result<()> {
+fn close(open: &mut Option<(UiStream, FoldedMessage)>, ran: &RunFrames, told: &mut Vec<Value>) -> Result<()> {
     let Some((mut stream, mut folded)) = open.take() else { return Ok(()) };
     if let Some((kind, closing)) = &ran.closing {
         take(&mut stream, &mut folded, kind, closing)?;
@@ -201,7 +201,7 @@ fn close(open: &mut Option<(UiStream, Folded)>, ran: &Ran, told: &mut Vec<Value>
     Ok(())
 }
 
-fn take(stream: &mut UiStream, folded: &mut Folded, kind: &str, frame: &Value) -> Result<()> {
+fn take(stream: &mut UiStream, folded: &mut FoldedMessage, kind: &str, frame: &Value) -> Result<()> {
     stream.take(kind, frame)?.iter().for_each(|chunk| folded.push(chunk));
     Ok(())
 }

@@ -16,25 +16,25 @@ pub struct ChatRequest {
     /// The chat: a thread's key, or its id.
     pub id: String,
     /// The requested operation.
-    pub asks: Asks,
+    pub asks: Operation,
     /// Other fields of the page, for the message's metadata.
     pub other: Map<String, Value>,
 }
 
 /// The operation that a page requests.
 #[derive(Debug, PartialEq)]
-pub enum Asks {
+pub enum Operation {
     /// Sends a new message, or edits one.
-    Say(Said),
+    Say(UserMessage),
     /// Regenerates this message, or the last one.
     Regenerate(Option<String>),
     /// Continues with the answers of a person or the page.
-    Answer(Given),
+    Answer(PageAnswers),
 }
 
 /// The answers of a page.
 #[derive(Debug, PartialEq)]
-pub struct Given {
+pub struct PageAnswers {
     /// The page's id of the message that continues.
     pub message: String,
     /// Answers in other messages.
@@ -45,7 +45,7 @@ pub struct Given {
 
 /// A message of a person.
 #[derive(Debug, PartialEq)]
-pub struct Said {
+pub struct UserMessage {
     /// The page's id of the message.
     pub id: String,
     /// Its text.
@@ -96,7 +96,7 @@ const ANSWERS: usize = 100;
 const ID_BYTES: usize = 200;
 
 /// The fields of a body. Messages stay unparsed until the needed ones are known.
-struct Sent<'a> {
+struct RequestBody<'a> {
     id: Option<String>,
     messages: Option<Vec<&'a RawValue>>,
     message: Option<&'a RawValue>,
@@ -123,7 +123,7 @@ impl ChatRequest {
     /// # Errors
     /// `bad_json`, `missing_field`, `invalid_field`, `too_large`: each names the field.
     pub fn parse(body: &str) -> Result<ChatRequest> {
-        let Sent { id, messages, message, trigger, message_id, other } = sent(body)?;
+        let RequestBody { id, messages, message, trigger, message_id, other } = sent(body)?;
         let id = id.filter(|id| !id.is_empty()).ok_or_else(|| {
             Error::missing("id").hint("`useChat` sends the chat's id; without it, send `{ id, messages }`.")
         })?;
@@ -133,7 +133,7 @@ impl ChatRequest {
             (None, None) => return Err(Error::missing("messages")),
         };
         let asks = match trigger.as_deref() {
-            Some("regenerate-message") => Asks::Regenerate(message_id),
+            Some("regenerate-message") => Operation::Regenerate(message_id),
             None | Some("submit-message") => submitted(&messages, message_id)?,
             Some(other) => {
                 return Err(Error::field("trigger", format!("There is no trigger “{other}”."))
@@ -153,7 +153,7 @@ impl ChatRequest {
 }
 
 /// The fields of a body, the messages unparsed.
-fn sent(body: &str) -> Result<Sent<'_>> {
+fn sent(body: &str) -> Result<RequestBody<'_>> {
     let wrong = |error: serde_json::Error| {
         Error::new(Code::BadJson, format!("The body is not what a chat sends: {error}."))
     };
@@ -178,7 +178,7 @@ fn sent(body: &str) -> Result<Sent<'_>> {
             other.insert(name.clone(), bobbin_definitions::json::from_str(raw.get()).map_err(wrong)?);
         }
     }
-    Ok(Sent {
+    Ok(RequestBody {
         id: text("id")?,
         messages,
         message: fields.get("message").copied(),
@@ -194,7 +194,7 @@ fn message(raw: &RawValue, at: usize) -> Result<Message> {
     })
 }
 
-fn submitted(messages: &[&RawValue], message_id: Option<String>) -> Result<Asks> {
+fn submitted(messages: &[&RawValue], message_id: Option<String>) -> Result<Operation> {
     let at = messages.len().saturating_sub(1);
     let last =
         messages.last().ok_or_else(|| Error::missing("messages").hint("Send at least one message."))?;
@@ -205,10 +205,10 @@ fn submitted(messages: &[&RawValue], message_id: Option<String>) -> Result<Asks>
         None => None,
     };
     match (last.role.as_str(), named.or((last.role == "assistant").then_some(at))) {
-        (_, Some(goes_on)) => answered(messages, goes_on, message_id).map(Asks::Answer),
+        (_, Some(goes_on)) => answered(messages, goes_on, message_id).map(Operation::Answer),
         ("user", None) => {
             let edits = if message_id.is_some() { Edits::Known } else { Edits::Nothing };
-            said(last, edits, at).map(Asks::Say)
+            said(last, edits, at).map(Operation::Say)
         }
         (other, None) => Err(Error::field(
             &format!("messages[{at}].role"),
@@ -221,20 +221,20 @@ fn submitted(messages: &[&RawValue], message_id: Option<String>) -> Result<Asks>
 /// The index of a message with this id and role.
 fn position(messages: &[&RawValue], id: &str, role: &str) -> Option<usize> {
     #[derive(Deserialize)]
-    struct Named<'a> {
+    struct MessageHead<'a> {
         #[serde(default, borrow)]
         id: std::borrow::Cow<'a, str>,
         #[serde(default, borrow)]
         role: std::borrow::Cow<'a, str>,
     }
     messages.iter().rposition(|raw| {
-        bobbin_definitions::json::from_str::<Named<'_>>(raw.get())
+        bobbin_definitions::json::from_str::<MessageHead<'_>>(raw.get())
             .is_ok_and(|named| named.id == id && named.role == role)
     })
 }
 
 /// The answers in the continued message, and in the others.
-fn answered(messages: &[&RawValue], goes_on: usize, message_id: Option<String>) -> Result<Given> {
+fn answered(messages: &[&RawValue], goes_on: usize, message_id: Option<String>) -> Result<PageAnswers> {
     let (mut earlier, mut last, mut id) = (Vec::new(), Vec::new(), String::new());
     for (at, raw) in messages.iter().enumerate() {
         let message = message(raw, at)?;
@@ -253,7 +253,7 @@ fn answered(messages: &[&RawValue], goes_on: usize, message_id: Option<String>) 
         let from = answers.len().saturating_sub(ANSWERS);
         answers.split_off(from)
     };
-    Ok(Given { message: message_id.unwrap_or(id), earlier: newest(earlier), last: newest(last) })
+    Ok(PageAnswers { message: message_id.unwrap_or(id), earlier: newest(earlier), last: newest(last) })
 }
 
 fn answer(part: &Value) -> Option<Answer> {
@@ -286,7 +286,7 @@ fn answer(part: &Value) -> Option<Answer> {
     }
 }
 
-fn said(message: Message, edits: Edits, at: usize) -> Result<Said> {
+fn said(message: Message, edits: Edits, at: usize) -> Result<UserMessage> {
     let Message { id, parts, metadata, .. } = message;
     let field = |name: &str| format!("messages[{at}].{name}");
     let visible = !id.is_empty() && id.len() <= ID_BYTES && !id.chars().any(char::is_control);
@@ -306,7 +306,7 @@ fn said(message: Message, edits: Edits, at: usize) -> Result<Said> {
             }
         }
     }
-    Ok(Said { id, text: texts.join("\n"), files, metadata, edits })
+    Ok(UserMessage { id, text: texts.join("\n"), files, metadata, edits })
 }
 
 fn file(part: &Value, at: &str) -> Result<Value> {
@@ -349,13 +349,13 @@ mod tests {
             ],
         }))
         .unwrap();
-        let Asks::Say(said) = &request.asks else { panic!("{request:?}") };
+        let Operation::Say(said) = &request.asks else { panic!("{request:?}") };
         assert_eq!((said.id.as_str(), said.text.as_str(), said.edits), ("u2", "second", Edits::Nothing));
         assert_eq!(said.files, [json!({ "name": "a.png", "mimeType": "image/png", "data": "AAAA" })]);
         assert_eq!(Value::Object(request.other), json!({ "model": "x" }));
         let alone =
             parsed(&json!({ "id": "c", "message": user("u", json!([{ "type": "text", "text": "x" }])) }));
-        assert!(matches!(alone.unwrap().asks, Asks::Say(_)));
+        assert!(matches!(alone.unwrap().asks, Operation::Say(_)));
     }
 
     #[test]
@@ -375,7 +375,11 @@ mod tests {
         let output = Answer::Output { call: "c2".into(), output: json!({ "a": 1 }), failed: false };
         assert_eq!(
             request.asks,
-            Asks::Answer(Given { message: "a2".into(), earlier: vec![approved], last: vec![output] })
+            Operation::Answer(PageAnswers {
+                message: "a2".into(),
+                earlier: vec![approved],
+                last: vec![output]
+            })
         );
     }
 
@@ -392,11 +396,11 @@ mod tests {
             parsed(&body).unwrap().asks
         };
         let denied = Answer::Approval { wait: "w_1".into(), approved: false, reason: None };
-        let given = Given { message: "a1".into(), earlier: Vec::new(), last: vec![denied] };
-        assert_eq!(answers(Some("a1")), Asks::Answer(given));
+        let given = PageAnswers { message: "a1".into(), earlier: Vec::new(), last: vec![denied] };
+        assert_eq!(answers(Some("a1")), Operation::Answer(given));
         // The id of a person's message marks an edit.
-        assert!(matches!(answers(Some("u2")), Asks::Say(Said { edits: Edits::Known, .. })));
-        assert!(matches!(answers(None), Asks::Say(Said { edits: Edits::Nothing, .. })));
+        assert!(matches!(answers(Some("u2")), Operation::Say(UserMessage { edits: Edits::Known, .. })));
+        assert!(matches!(answers(None), Operation::Say(UserMessage { edits: Edits::Nothing, .. })));
     }
 
     #[test]

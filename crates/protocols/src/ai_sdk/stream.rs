@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::access::links::Links;
-use crate::ai_sdk::tools::Calls;
+use crate::ai_sdk::tools::CallTable;
 use crate::sse;
 use bobbin_definitions::error::{Error, Result};
 use bobbin_definitions::json;
@@ -31,7 +31,7 @@ pub struct Settings {
     /// Whether approvals are sent as `data-approval`, for clients of major 5.
     pub approvals_as_data: bool,
     /// The client's message that continues, if any.
-    pub continues: Option<Continued>,
+    pub continues: Option<ContinuedMessage>,
     /// Tools that the page runs.
     pub client_tools: SortedSet<String>,
     /// The signer of links to files.
@@ -40,20 +40,20 @@ pub struct Settings {
 
 /// A message of the client that continues.
 #[derive(Clone, Debug, Default)]
-pub struct Continued {
+pub struct ContinuedMessage {
     /// Its id.
     pub message: String,
     /// The reply whose calls it shows.
     pub reply: String,
     /// The message with these calls.
-    pub calls: CallsAre,
+    pub calls: CallLocation,
     /// The calls that had waits which this request has answered.
     pub asked: SortedSet<String>,
 }
 
 /// The message in which a client has the calls that continue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CallsAre {
+pub enum CallLocation {
     /// In the message that continues.
     #[default]
     Here,
@@ -99,7 +99,7 @@ pub struct UiStream {
     reasoning: Option<String>,
     /// The last reply whose reasoning was sent.
     reasoned: Option<String>,
-    calls: Calls,
+    calls: CallTable,
     /// Whether the newest step has a result of a call that the page has run.
     page_has_done: bool,
     /// The text for people about a failure.
@@ -175,7 +175,7 @@ impl UiStream {
         }
         self.run = frame.get("run").cloned().unwrap_or_default();
         self.started_at = frame.get("startedAt").cloned().unwrap_or_default();
-        if let Some(Continued { message, reply, .. }) = self.settings.continues.clone() {
+        if let Some(ContinuedMessage { message, reply, .. }) = self.settings.continues.clone() {
             self.start(Some(&message));
             self.step = Some(reply);
         }
@@ -396,7 +396,7 @@ impl UiStream {
     /// Whether the continued message comes after this message of a person, and nothing of it was sent yet.
     fn answers_this(&self) -> bool {
         self.settings.continues.as_ref().is_some_and(|continued| {
-            continued.calls == CallsAre::Elsewhere && self.step.as_deref() == Some(&continued.reply)
+            continued.calls == CallLocation::Elsewhere && self.step.as_deref() == Some(&continued.reply)
         })
     }
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::ai_sdk::message::{Ran, history};
-use crate::ai_sdk::stream::{CallsAre, Continued, Settings, UiStream};
+use crate::ai_sdk::message::{RunFrames, history};
+use crate::ai_sdk::stream::{CallLocation, ContinuedMessage, Settings, UiStream};
 use crate::sse;
 use bobbin_definitions::json;
 
@@ -283,14 +283,14 @@ fn what_is_asked_ends_the_reply_and_its_answer_goes_on() {
     ];
     let continued = |calls| {
         let asked = ["c1".to_owned()].into_iter().collect();
-        Some(Continued { message: "ui-1".into(), reply: "m_t_2".into(), calls, asked })
+        Some(ContinuedMessage { message: "ui-1".into(), reply: "m_t_2".into(), calls, asked })
     };
-    let made = chunks(&Settings { continues: continued(CallsAre::Here), ..Settings::default() }, &then);
+    let made = chunks(&Settings { continues: continued(CallLocation::Here), ..Settings::default() }, &then);
     assert_eq!(made[0]["messageId"], "ui-1");
     assert_eq!(texts(&made), "Well.", "what was said is not said again");
     assert!(types(&made).contains(&"tool-output-denied") && !types(&made).contains(&"tool-approval-request"));
     // Content after the calls goes to another message than that of the calls.
-    let elsewhere = Settings { continues: continued(CallsAre::Elsewhere), ..Settings::default() };
+    let elsewhere = Settings { continues: continued(CallLocation::Elsewhere), ..Settings::default() };
     let made = chunks(&elsewhere, &then);
     assert!(made.iter().all(|chunk| chunk.get("toolCallId").is_none()), "{made:#?}");
     assert_eq!((texts(&made).as_str(), types(&made).last()), ("Well.", Some(&"finish")));
@@ -316,7 +316,7 @@ fn what_is_asked_ends_the_reply_and_its_answer_goes_on() {
         ["tool-approval-request", types(&replayed)[at], "tool-output-denied"]
     );
     // The page that has answered knows the decision.
-    let made = chunks(&Settings { continues: continued(CallsAre::Here), ..of_major_7 }, &then);
+    let made = chunks(&Settings { continues: continued(CallLocation::Here), ..of_major_7 }, &then);
     assert!(!types(&made).contains(&"tool-approval-response"));
     let as_data = chunks(&Settings { approvals_as_data: true, ..Settings::default() }, &then);
     assert!(as_data.iter().all(|chunk| !chunk["type"].as_str().unwrap().starts_with("tool-approval")));
@@ -358,8 +358,8 @@ fn a_page_carries_out_each_of_its_calls_once() {
     assert!(types(&first).contains(&"tool-approval-request"));
     let continues = |asked: &[&str]| {
         let asked = asked.iter().map(|id| (*id).to_owned()).collect();
-        let (message, reply, calls) = ("ui".into(), "m_t_2".into(), CallsAre::Here);
-        Some(Continued { message, reply, calls, asked })
+        let (message, reply, calls) = ("ui".into(), "m_t_2".into(), CallLocation::Here);
+        Some(ContinuedMessage { message, reply, calls, asked })
     };
     let approved = Settings { continues: continues(&["c1"]), ..settings.clone() };
     assert_eq!(starts(&chunks(&approved, &[run(), said(), parked(&[wait("client_tool", "c1")])])), 1);
@@ -376,7 +376,8 @@ fn a_page_carries_out_each_of_its_calls_once() {
         let at = made.iter().rposition(|chunk| chunk["type"] == "start-step").unwrap();
         assert!(made[at..].iter().all(|chunk| chunk.get("toolCallId").is_none()), "{made:#?}");
     }
-    let ran = Ran { opening: run().1, last: "m_t_2".into(), closing: Some(ended("completed", "stop_tool")) };
+    let ran =
+        RunFrames { opening: run().1, last: "m_t_2".into(), closing: Some(ended("completed", "stop_tool")) };
     let rows: Vec<Value> = done[1..3].iter().map(|(_, frame)| frame["data"].clone()).collect();
     let told = history(&rows, &[ran], &settings).unwrap();
     let part = json!({ "type": "tool-locate", "toolCallId": "c1", "state": "output-available",
@@ -394,8 +395,11 @@ fn a_history_says_what_was_decided() {
         rows.push(row);
     }
     let closing = Some(ended("completed", "stop_tool"));
-    let told =
-        history(&rows, &[Ran { opening: run().1, last: "m_t_2".into(), closing }], &Settings::default());
+    let told = history(
+        &rows,
+        &[RunFrames { opening: run().1, last: "m_t_2".into(), closing }],
+        &Settings::default(),
+    );
     let told = told.unwrap();
     let of = |at: usize| (&told[0]["parts"][at]["state"], &told[0]["parts"][at]["approval"]);
     let decided = |id: &str, approved: bool| json!({ "id": id, "approved": approved, "reason": "so" });
@@ -416,7 +420,7 @@ fn a_person_who_joins_ends_the_message() {
     let made = chunks(&Settings::default(), &frames);
     checked(&made);
     assert_eq!(texts(&made), "one");
-    let ran = Ran {
+    let ran = RunFrames {
         opening: run().1,
         last: "m_t_260".into(),
         closing: Some(ended("completed", "stop_on_response")),
@@ -441,7 +445,7 @@ fn a_person_who_joins_ends_the_message() {
 #[test]
 fn a_reply_that_is_under_way_is_left_to_the_stream() {
     let rows = [said("m_t_1", "go"), reply("m_t_2", "half", &[("c1", "work", "{}")])];
-    let ran = Ran { opening: run().1, last: "m_t_2".into(), closing: None };
+    let ran = RunFrames { opening: run().1, last: "m_t_2".into(), closing: None };
     let told = history(&rows, &[ran], &Settings::default()).unwrap();
     assert_eq!(told.len(), 1, "{told:#?}");
 }
@@ -509,8 +513,11 @@ fn a_subagent_that_is_under_way_is_an_output_that_another_one_takes_the_place_of
     assert!(outputs.iter().all(|one| one["providerExecuted"] == true));
     // A page that reads all of it later gets the same.
     let rows = [reply("m_t_2", "", &[("c1", "research", "{}")]), result("m_t_3", "c1", "found", "success")];
-    let ran =
-        Ran { opening: run().1, last: "m_t_2".into(), closing: Some(ended("completed", "stop_on_response")) };
+    let ran = RunFrames {
+        opening: run().1,
+        last: "m_t_2".into(),
+        closing: Some(ended("completed", "stop_on_response")),
+    };
     let kept = history(&rows, &[ran], &Settings::default()).unwrap();
     assert_eq!(
         (&kept[0]["parts"][1]["output"], &kept[0]["parts"][1]["preliminary"]),

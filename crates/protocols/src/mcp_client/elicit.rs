@@ -18,7 +18,7 @@ const URL_BYTES: usize = 4 << 10;
 
 /// One requested input: a form, or a page to visit.
 #[derive(Debug, PartialEq)]
-pub struct Requested {
+pub struct InputRequest {
     /// The server's name for it.
     pub name: String,
     /// The text for users.
@@ -33,7 +33,7 @@ pub struct Requested {
 #[derive(Debug, Default, PartialEq)]
 pub struct InputRequired {
     /// Empty when the server only wants the request again.
-    pub asked: Vec<Requested>,
+    pub asked: Vec<InputRequest>,
     /// State to send back with the answers.
     pub state: Option<String>,
 }
@@ -57,7 +57,7 @@ impl InputRequired {
     }
 
     /// Parses the requests, which have names of the server.
-    pub fn asked(requests: Option<Value>) -> Result<Vec<Requested>, String> {
+    pub fn asked(requests: Option<Value>) -> Result<Vec<InputRequest>, String> {
         let Some(Value::Object(requests)) = requests else { return Ok(Vec::new()) };
         if requests.len() > MOST {
             return Err(format!("it asks for {} things at once, and {MOST} are too many", requests.len()));
@@ -68,7 +68,7 @@ impl InputRequired {
 
 /// Parses the inputs that a tool of the application requests, by its own names: `{ message, schema }`, or `{
 /// message, url }`.
-pub fn asked_by_tool(asked: Map<String, Value>) -> Result<Vec<Requested>, String> {
+pub fn asked_by_tool(asked: Map<String, Value>) -> Result<Vec<InputRequest>, String> {
     let as_request = |(name, mut one): (String, Value)| {
         let mut of = |field: &str| one.get_mut(field).map(Value::take);
         let (message, schema, url) = (of("message"), of("schema"), of("url"));
@@ -80,7 +80,7 @@ pub fn asked_by_tool(asked: Map<String, Value>) -> Result<Vec<Requested>, String
         .map_err(|text| text.replace("`requestedSchema`", "`schema`"))
 }
 
-fn one(name: String, mut request: Value) -> Result<Requested, String> {
+fn one(name: String, mut request: Value) -> Result<InputRequest, String> {
     let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
     if method != "elicitation/create" {
         return Err(format!("it asks for `{method}`, which is not offered"));
@@ -99,7 +99,7 @@ fn one(name: String, mut request: Value) -> Result<Requested, String> {
         "" | "form" => {
             let schema = params.get_mut("requestedSchema").map(Value::take).filter(Value::is_object);
             let schema = schema.ok_or("a form has no `requestedSchema`")?;
-            Ok(Requested { name, message, schema: Some(schema), url: None })
+            Ok(InputRequest { name, message, schema: Some(schema), url: None })
         }
         "url" => {
             let web = url.starts_with("https://") || url.starts_with("http://");
@@ -107,7 +107,7 @@ fn one(name: String, mut request: Value) -> Result<Requested, String> {
             if !web || !fine {
                 return Err("what it asks people to visit is no address of a page".to_owned());
             }
-            Ok(Requested { name, message, schema: None, url: Some(url) })
+            Ok(InputRequest { name, message, schema: None, url: Some(url) })
         }
         other => Err(format!("it asks in the mode `{other}`, which is not offered")),
     }

@@ -7,7 +7,7 @@ use bobbin_models::sse::{Decoder, Event, TooLarge};
 
 /// Messages from the server during a response.
 #[derive(Debug, PartialEq)]
-pub enum Said {
+pub enum ServerMessage {
     /// The response.
     Answer(Result<Map<String, Value>, RpcError>),
     /// A request of the server, with its id and method; it waits for a response.
@@ -30,7 +30,7 @@ pub struct RpcError {
 
 /// The position at which a stream of a session can be resumed.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ResumePoint {
     /// Id of the newest event.
     pub id: String,
     /// Milliseconds to wait before resuming.
@@ -49,7 +49,7 @@ const RESUME_MOST_MS: u64 = 30_000;
 
 /// The reason why a response is invalid. Displayed as the end of a sentence.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Broken {
+pub enum InvalidResponse {
     /// It is too large.
     TooLarge,
     /// It has too many values.
@@ -60,21 +60,21 @@ pub enum Broken {
     Ended,
 }
 
-impl From<TooLarge> for Broken {
-    fn from(_: TooLarge) -> Broken {
-        Broken::TooLarge
+impl From<TooLarge> for InvalidResponse {
+    fn from(_: TooLarge) -> InvalidResponse {
+        InvalidResponse::TooLarge
     }
 }
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for InvalidResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Broken::TooMany => {
+            InvalidResponse::TooMany => {
                 write!(f, "has over {} values in its JSON, the limit", VALUES)
             }
-            Broken::TooLarge => write!(f, "is over {} bytes, the limit", limits::MCP_ANSWER_BYTES),
-            Broken::Malformed(why) => write!(f, "is not of the protocol: {why}"),
-            Broken::Ended => f.write_str("broke off"),
+            InvalidResponse::TooLarge => write!(f, "is over {} bytes, the limit", limits::MCP_ANSWER_BYTES),
+            InvalidResponse::Malformed(why) => write!(f, "is not of the protocol: {why}"),
+            InvalidResponse::Ended => f.write_str("broke off"),
         }
     }
 }
@@ -108,8 +108,8 @@ impl Reader {
     }
 
     /// Reads the next bytes; returns the completed messages.
-    pub fn push(&mut self, chunk: &[u8]) -> Result<Vec<Said>, Broken> {
-        self.left = self.left.checked_sub(chunk.len()).ok_or(Broken::TooLarge)?;
+    pub fn push(&mut self, chunk: &[u8]) -> Result<Vec<ServerMessage>, InvalidResponse> {
+        self.left = self.left.checked_sub(chunk.len()).ok_or(InvalidResponse::TooLarge)?;
         let mut said = Vec::new();
         match &mut self.form {
             Form::Whole(body) => body.extend_from_slice(chunk),
@@ -121,10 +121,10 @@ impl Reader {
     }
 
     /// The position for resuming a stream that ended before the response.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<ResumePoint> {
         let Form::Events(decoder) = &self.form else { return None };
         let after_ms = decoder.retry_ms().unwrap_or(RESUME_MS).clamp(RESUME_LEAST_MS, RESUME_MOST_MS);
-        Some(Place { id: decoder.last_id()?.to_owned(), after_ms })
+        Some(ResumePoint { id: decoder.last_id()?.to_owned(), after_ms })
     }
 
     /// Starts a resumed stream: discards incomplete data.
@@ -133,13 +133,14 @@ impl Reader {
     }
 
     /// Ends the response.
-    pub fn finish(&mut self) -> Result<Vec<Said>, Broken> {
+    pub fn finish(&mut self) -> Result<Vec<ServerMessage>, InvalidResponse> {
         let mut said = Vec::new();
         match &mut self.form {
             Form::Whole(body) => {
                 count(body, &mut self.values)?;
-                let message = bobbin_definitions::json::from_slice(body)
-                    .map_err(|_| Broken::Malformed("it is neither JSON nor a stream of events".to_owned()))?;
+                let message = bobbin_definitions::json::from_slice(body).map_err(|_| {
+                    InvalidResponse::Malformed("it is neither JSON nor a stream of events".to_owned())
+                })?;
                 take(&self.id, message, &mut said);
             }
             Form::Events(decoder) => {
@@ -150,19 +151,24 @@ impl Reader {
     }
 }
 
-fn of_event(id: &str, event: Event<'_>, values: &mut usize, said: &mut Vec<Said>) -> Result<(), Broken> {
+fn of_event(
+    id: &str,
+    event: Event<'_>,
+    values: &mut usize,
+    said: &mut Vec<ServerMessage>,
+) -> Result<(), InvalidResponse> {
     // Events with other names, or without data, only keep the connection open.
     if matches!(event.name, "" | "message") && !event.data.is_empty() {
         count(event.data, values)?;
         let message = bobbin_definitions::json::from_slice(event.data)
-            .map_err(|error| Broken::Malformed(format!("an event is no JSON: {error}")))?;
+            .map_err(|error| InvalidResponse::Malformed(format!("an event is no JSON: {error}")))?;
         take(id, message, said);
     }
     Ok(())
 }
 
 /// Counts the values of a JSON text before it is parsed: commas and brackets outside strings.
-fn count(json: &[u8], left: &mut usize) -> Result<(), Broken> {
+fn count(json: &[u8], left: &mut usize) -> Result<(), InvalidResponse> {
     let (mut values, mut is_string, mut is_escaped) = (1, false, false);
     for byte in json {
         match byte {
@@ -173,12 +179,12 @@ fn count(json: &[u8], left: &mut usize) -> Result<(), Broken> {
             _ => {}
         }
     }
-    *left = left.checked_sub(values).ok_or(Broken::TooMany)?;
+    *left = left.checked_sub(values).ok_or(InvalidResponse::TooMany)?;
     Ok(())
 }
 
 /// Keeps messages that concern the request. Notifications and other responses are skipped.
-fn take(id: &str, message: Value, said: &mut Vec<Said>) {
+fn take(id: &str, message: Value, said: &mut Vec<ServerMessage>) {
     let mut fields = match message {
         // Batches were allowed in older versions.
         Value::Array(messages) => return messages.into_iter().for_each(|message| take(id, message, said)),
@@ -187,7 +193,7 @@ fn take(id: &str, message: Value, said: &mut Vec<Said>) {
     };
     let of = fields.remove("id").filter(|of| !of.is_null());
     if let (Some(Value::String(method)), Some(of)) = (fields.remove("method"), &of) {
-        return said.push(Said::Asks(of.clone(), method));
+        return said.push(ServerMessage::Asks(of.clone(), method));
     }
     let error = fields.remove("error").and_then(rpc_error);
     // An error without an id can only be about this request.
@@ -196,8 +202,8 @@ fn take(id: &str, message: Value, said: &mut Vec<Said>) {
         None => error.is_some(),
     };
     match (ours, error, fields.remove("result")) {
-        (true, Some(error), _) => said.push(Said::Answer(Err(error))),
-        (true, None, Some(Value::Object(result))) => said.push(Said::Answer(Ok(result))),
+        (true, Some(error), _) => said.push(ServerMessage::Answer(Err(error))),
+        (true, None, Some(Value::Object(result))) => said.push(ServerMessage::Answer(Ok(result))),
         _ => {}
     }
 }
@@ -225,7 +231,7 @@ mod tests {
 
     const EVENTS: Option<&str> = Some("Text/Event-Stream; charset=utf-8");
 
-    fn read(content_type: Option<&str>, chunks: &[&str]) -> Result<Vec<Said>, Broken> {
+    fn read(content_type: Option<&str>, chunks: &[&str]) -> Result<Vec<ServerMessage>, InvalidResponse> {
         let mut reader = Reader::new(content_type, "q");
         let mut said = Vec::new();
         for chunk in chunks {
@@ -239,8 +245,8 @@ mod tests {
         json!({ "jsonrpc": "2.0", "id": id, "result": { "a": 1 } }).to_string()
     }
 
-    fn result() -> Said {
-        Said::Answer(Ok(json!({ "a": 1 }).as_object().unwrap().clone()))
+    fn result() -> ServerMessage {
+        ServerMessage::Answer(Ok(json!({ "a": 1 }).as_object().unwrap().clone()))
     }
 
     #[test]
@@ -255,7 +261,7 @@ mod tests {
         let error = r#"{"jsonrpc":"2.0","id":"q","error":{"code":-32602,"message":"no","data":{"x":1}}}"#;
         let data = json!({ "x": 1 });
         let expected = RpcError { code: -32602, message: "no".into(), data, asked: false };
-        assert_eq!(read(None, &[error]).unwrap(), [Said::Answer(Err(expected))]);
+        assert_eq!(read(None, &[error]).unwrap(), [ServerMessage::Answer(Err(expected))]);
     }
 
     #[test]
@@ -265,7 +271,7 @@ mod tests {
             reader.push(text.as_bytes()).unwrap();
             (reader.finish().is_ok(), reader.place())
         };
-        let at = |id: &str, after_ms| Some(Place { id: id.into(), after_ms });
+        let at = |id: &str, after_ms| Some(ResumePoint { id: id.into(), after_ms });
         assert_eq!(place(EVENTS, ": open\n\n"), (true, None));
         assert_eq!(place(EVENTS, "id: 7\ndata: \n\n"), (true, at("7", 1_000)));
         assert_eq!(place(EVENTS, "id: 7\nretry: 0\ndata: \n\n"), (true, at("7", 100)));
@@ -291,7 +297,7 @@ mod tests {
         let mut text: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
         text.insert_str(0, "event: ping\ndata: x\n\nid: 1\nretry: 5\ndata:\n\n");
         let said = read(EVENTS, &[&text]).unwrap();
-        assert_eq!(said, [Said::Asks(json!(3), "sampling/createMessage".into()), result()]);
+        assert_eq!(said, [ServerMessage::Asks(json!(3), "sampling/createMessage".into()), result()]);
     }
 
     #[test]
@@ -303,10 +309,10 @@ mod tests {
         // Three values each: the object and its two fields.
         let most = VALUES / 3 - 10;
         assert_eq!(read(None, &[&parts(most)]).unwrap().len(), 1);
-        assert_eq!(read(None, &[&parts(most + 20)]), Err(Broken::TooMany));
+        assert_eq!(read(None, &[&parts(most + 20)]), Err(InvalidResponse::TooMany));
         let notes = format!("data: {}\n\n", parts(most / 2).replace("\"q\"", "\"other\""));
         assert_eq!(read(EVENTS, &[&notes, &notes]).unwrap(), []);
-        assert_eq!(read(EVENTS, &[&notes, &notes, &notes]), Err(Broken::TooMany));
+        assert_eq!(read(EVENTS, &[&notes, &notes, &notes]), Err(InvalidResponse::TooMany));
         let error = |n: usize| {
             json!({ "id": "q", "error": { "code": 1, "message": "", "data": vec![0; n] } }).to_string()
         };
@@ -316,16 +322,20 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_says_so() {
-        assert!(matches!(read(Some("text/html"), &["<html>"]), Err(Broken::Malformed(_))));
-        assert!(matches!(read(EVENTS, &["data: {\n\n"]), Err(Broken::Malformed(_))));
+        assert!(matches!(read(Some("text/html"), &["<html>"]), Err(InvalidResponse::Malformed(_))));
+        assert!(matches!(read(EVENTS, &["data: {\n\n"]), Err(InvalidResponse::Malformed(_))));
         assert_eq!(read(EVENTS, &["data: {}\n\n"]).unwrap(), []);
         let much = "x".repeat(1 << 20);
         let chunks: Vec<&str> =
             std::iter::repeat_n(much.as_str(), (limits::MCP_ANSWER_BYTES >> 20) + 1).collect();
-        assert_eq!(read(None, &chunks), Err(Broken::TooLarge));
-        assert_eq!(read(EVENTS, &[": ", &much, &much, &much, &much]), Err(Broken::TooLarge), "one line");
+        assert_eq!(read(None, &chunks), Err(InvalidResponse::TooLarge));
+        assert_eq!(
+            read(EVENTS, &[": ", &much, &much, &much, &much]),
+            Err(InvalidResponse::TooLarge),
+            "one line"
+        );
         let notification = format!("data: {{\"method\":\"n\",\"params\":\"{much}\"}}\n\n");
         let endless: Vec<&str> = std::iter::repeat_n(notification.as_str(), chunks.len()).collect();
-        assert_eq!(read(EVENTS, &endless), Err(Broken::TooLarge), "many events");
+        assert_eq!(read(EVENTS, &endless), Err(InvalidResponse::TooLarge), "many events");
     }
 }

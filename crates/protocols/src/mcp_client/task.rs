@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::mcp_client::ask::Ask;
-use crate::mcp_client::elicit::{InputRequired, Requested};
+use crate::mcp_client::elicit::{InputRequest, InputRequired};
 use crate::mcp_client::reader::{RpcError, rpc_error};
 use bobbin_definitions::json;
 use bobbin_definitions::limits;
@@ -17,7 +17,7 @@ pub enum Progress {
     /// Running; the value is the microseconds until the next poll.
     Working(i64),
     /// Waiting for input from users.
-    Input(Vec<Requested>, i64),
+    Input(Vec<InputRequest>, i64),
     /// Complete, with the result of the call.
     Completed(Map<String, Value>),
     /// Failed.

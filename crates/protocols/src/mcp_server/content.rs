@@ -7,7 +7,7 @@ use bobbin_definitions::json;
 
 /// The target of a client's call, which one tool implements.
 #[derive(Clone, Debug, PartialEq)]
-pub enum CallOf {
+pub enum CallTarget {
     /// A tool.
     Tool,
     /// A prompt, with its description.
@@ -27,17 +27,17 @@ pub enum CallOf {
 ///
 /// # Errors
 /// The call has failed, and the target is not a tool, whose result could say so.
-pub fn result(of: &CallOf, thread: &str, called: &Value) -> Result<Value, String> {
+pub fn result(of: &CallTarget, thread: &str, called: &Value) -> Result<Value, String> {
     let text = called.get("text").and_then(Value::as_str).unwrap_or_default();
     let failed = called.get("failed").and_then(Value::as_bool) != Some(false);
     let files = called.get("files").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     match of {
-        CallOf::Tool => Ok(of_tool(thread, text, failed, files)),
+        CallTarget::Tool => Ok(of_tool(thread, text, failed, files)),
         _ if failed => Err(text.to_owned()),
-        CallOf::Prompt(description) => {
+        CallTarget::Prompt(description) => {
             Ok(json!({ "description": description, "messages": messages(thread, text, files) }))
         }
-        CallOf::Resource { uri, mime_type } => Ok(contents(uri, mime_type, text, files)),
+        CallTarget::Resource { uri, mime_type } => Ok(contents(uri, mime_type, text, files)),
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_a_tool_gives_is_content() {
-        let result = result(&CallOf::Tool, "t", &called()).unwrap();
+        let result = result(&CallTarget::Tool, "t", &called()).unwrap();
         let kinds: Vec<&str> =
             result["content"].as_array().unwrap().iter().map(|part| part["type"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["text", "image", "resource", "resource_link"]);
@@ -159,13 +159,13 @@ mod tests {
         );
         assert_eq!(result["content"][3]["uri"], "thread://t/files/c.zip");
         let failed = json!({ "failed": true, "text": "{\"found\":2}", "files": [] });
-        let result = super::result(&CallOf::Tool, "t", &failed).unwrap();
+        let result = super::result(&CallTarget::Tool, "t", &failed).unwrap();
         assert_eq!((&result["isError"], result.get("structuredContent")), (&json!(true), None));
     }
 
     #[test]
     fn a_prompt_has_messages_and_a_resource_contents() {
-        let prompt = CallOf::Prompt("d".into());
+        let prompt = CallTarget::Prompt("d".into());
         let made = result(&prompt, "t", &called()).unwrap();
         assert_eq!(made["messages"].as_array().unwrap().len(), 4);
         let own = json!({ "failed": false, "text": "{\"messages\":[{\"role\":\"assistant\",\"content\":\"Well.\"}]}", "files": [] });
@@ -173,7 +173,7 @@ mod tests {
             result(&prompt, "t", &own).unwrap()["messages"],
             json!([{ "role": "assistant", "content": { "type": "text", "text": "Well." } }])
         );
-        let resource = CallOf::Resource { uri: "a://b".into(), mime_type: "text/markdown".into() };
+        let resource = CallTarget::Resource { uri: "a://b".into(), mime_type: "text/markdown".into() };
         let read = result(&resource, "t", &json!({ "failed": false, "text": "# A", "files": [] })).unwrap();
         assert_eq!(
             read,

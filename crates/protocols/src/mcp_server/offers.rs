@@ -112,7 +112,7 @@ pub fn mime_type(resource: &OfferedResource) -> &str {
 
 /// A resource of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OfThread {
+pub enum ThreadResource {
     /// The transcript.
     Transcript,
     /// The file at this path.
@@ -120,13 +120,13 @@ pub enum OfThread {
 }
 
 /// The thread in an address, and its resource.
-pub fn of_thread(uri: &str) -> Option<(&str, OfThread)> {
+pub fn of_thread(uri: &str) -> Option<(&str, ThreadResource)> {
     let (thread, rest) = uri.strip_prefix("thread://")?.split_once('/')?;
     if rest == TRANSCRIPT {
-        return Some((thread, OfThread::Transcript));
+        return Some((thread, ThreadResource::Transcript));
     }
     let path = bobbin_definitions::text::percent_decoded(rest.strip_prefix(FILES)?, false);
-    (!thread.is_empty() && file_uri(thread, &path) == uri).then_some((thread, OfThread::File(path)))
+    (!thread.is_empty() && file_uri(thread, &path) == uri).then_some((thread, ThreadResource::File(path)))
 }
 
 /// `completion/complete`: values of an argument with this prefix; `None` for an unknown prompt or template.
@@ -223,9 +223,9 @@ mod tests {
 
     #[test]
     fn an_address_means_what_a_thread_has() {
-        assert_eq!(of_thread("thread://t/transcript"), Some(("t", OfThread::Transcript)));
+        assert_eq!(of_thread("thread://t/transcript"), Some(("t", ThreadResource::Transcript)));
         let uri = file_uri("t", "/a b/ü.txt");
-        assert_eq!(of_thread(&uri), Some(("t", OfThread::File("a b/ü.txt".into()))));
+        assert_eq!(of_thread(&uri), Some(("t", ThreadResource::File("a b/ü.txt".into()))));
         for none in ["thread://t", "thread:///files/a", "thread://t/other", "file:///a"] {
             assert_eq!(of_thread(none), None, "{none}");
         }

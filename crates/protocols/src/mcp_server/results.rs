@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 
 use crate::access::{Caller, Scope};
 use crate::encode::{Encode, call};
-use crate::mcp_server::content::{self, CallOf};
+use crate::mcp_server::content::{self, CallTarget};
 use crate::mcp_server::input::{Reaction, pending, reaction, requests, told};
 use crate::mcp_server::messages::{Era, INTERNAL, Refusal, answer, fresh};
-use crate::mcp_server::state::{Seal, State};
+use crate::mcp_server::state::{QuestionState, Seal};
 use crate::request::{Query, ThreadRoute};
-use crate::run_events::{Listener, Over, Said, text_of};
+use crate::run_events::{Listener, RunEnd, RunEvent, text_of};
 use crate::sse;
 use bobbin_definitions::dates::iso;
 use bobbin_definitions::error::{Error, Result};
@@ -22,7 +22,7 @@ pub enum Shape {
     /// The result of `ask_<agent>`.
     Answer,
     /// The result of a tool's call.
-    Call(CallOf),
+    Call(CallTarget),
     /// The result of `thread_get`.
     Thread,
     /// A task.
@@ -110,7 +110,7 @@ pub struct Ask {
 #[derive(Debug)]
 enum End {
     Waits(Vec<Value>),
-    Over(Over),
+    Over(RunEnd),
 }
 
 impl Ask {
@@ -134,31 +134,31 @@ impl Ask {
         }
     }
 
-    fn take(&mut self, said: Said) -> Option<String> {
+    fn take(&mut self, said: RunEvent) -> Option<String> {
         match said {
-            Said::Begins(_) | Said::Reasoning(_) | Said::Continues(_) | Said::Joined => None,
-            Said::Text(text) => {
+            RunEvent::Begins(_) | RunEvent::Reasoning(_) | RunEvent::Continues(_) | RunEvent::Joined => None,
+            RunEvent::Text(text) => {
                 self.text.push_str(&text);
                 None
             }
-            Said::TakenBack => {
+            RunEvent::TakenBack => {
                 self.text.clear();
                 None
             }
-            Said::Whole(_) => {
+            RunEvent::Whole(_) => {
                 let text = std::mem::take(&mut self.text);
                 if !text.is_empty() {
                     self.last = text;
                 }
                 None
             }
-            Said::CallBegins(call) => self.progress(format!("Calls {}.", call.name)),
-            Said::Result(result) => {
+            RunEvent::CallBegins(call) => self.progress(format!("Calls {}.", call.name)),
+            RunEvent::Result(result) => {
                 let how = if result.failed { "failed" } else { "has answered" };
                 self.given = result.text;
                 self.progress(format!("{} {how}.", result.name))
             }
-            Said::Waits(waits) => {
+            RunEvent::Waits(waits) => {
                 let waits: Vec<Value> = waits.into_iter().map(|wait| wait.shown).collect();
                 if self.decides(&waits) {
                     self.waits = waits;
@@ -170,7 +170,7 @@ impl Ask {
                 }
                 asked
             }
-            Said::Over(over) => {
+            RunEvent::Over(over) => {
                 self.end = Some(End::Over(over));
                 None
             }
@@ -205,7 +205,7 @@ impl Ask {
             let Some(request) = asked.get(&key).filter(|_| !self.elicited.contains(&id)) else { continue };
             self.elicited.push(id.clone());
             let Settings { thread, message, .. } = &self.settings;
-            let state = State {
+            let state = QuestionState {
                 thread: thread.clone(),
                 message: message.clone(),
                 began: None,
@@ -239,7 +239,13 @@ impl Ask {
 
     /// The result of `ask_<agent>`. It repeats the text in its structured content, because some clients show
     /// a model nothing else.
-    fn answered(&self, text: &str, outcome: Option<&str>, reason: Option<&str>, failed: Failed) -> Value {
+    fn answered(
+        &self,
+        text: &str,
+        outcome: Option<&str>,
+        reason: Option<&str>,
+        failed: ResultStatus,
+    ) -> Value {
         let mut structured = self.structured(outcome, reason);
         let words = self.words();
         set(&mut structured, "reply", if words.is_empty() { Value::Null } else { words.into() });
@@ -251,17 +257,17 @@ impl Ask {
     }
 
     /// The outcome of a call.
-    fn call(&self, of: &CallOf) -> Result<Value, String> {
+    fn call(&self, of: &CallTarget) -> Result<Value, String> {
         let over = match &self.end {
             Some(End::Over(over)) => over,
             Some(End::Waits(waits)) => return Ok(self.parked(waits)),
-            None => return Ok(complete(&self.doing, self.structured(None, None), Failed::No)),
+            None => return Ok(complete(&self.doing, self.structured(None, None), ResultStatus::No)),
         };
         let called = self.called.clone().filter(|called| called.get("failed").is_some());
         // It was stopped before it had a result.
         let called = called.unwrap_or_else(|| json!({ "failed": true, "text": over.told }));
         let mut result = content::result(of, &self.settings.thread, &called)?;
-        if let (CallOf::Resource { .. }, Era::Modern) = (of, self.settings.era) {
+        if let (CallTarget::Resource { .. }, Era::Modern) = (of, self.settings.era) {
             result = fresh(result);
         }
         set(&mut result, "_meta", json!({ THREAD: self.settings.thread, RUN: self.run }));
@@ -271,11 +277,11 @@ impl Ask {
     /// The result of a tool.
     fn result(&self) -> Value {
         match &self.end {
-            None => self.answered(self.words(), None, None, Failed::No),
+            None => self.answered(self.words(), None, None, ResultStatus::No),
             Some(End::Waits(waits)) => self.parked(waits),
             Some(End::Over(over)) => {
-                let failed = if over.outcome == "completed" { Failed::No } else { Failed::Yes };
-                let text = if failed == Failed::No { self.words() } else { &over.told };
+                let failed = if over.outcome == "completed" { ResultStatus::No } else { ResultStatus::Yes };
+                let text = if failed == ResultStatus::No { self.words() } else { &over.told };
                 self.answered(text, Some(&over.outcome), Some(&over.reason), failed)
             }
         }
@@ -286,8 +292,12 @@ impl Ask {
         let Settings { thread, message, began, .. } = &self.settings;
         let (asked, ids) = self.asked(waits);
         if let (false, Some(seal), Era::Modern) = (asked.is_empty(), &self.settings.seal, self.settings.era) {
-            let state =
-                State { thread: thread.clone(), message: message.clone(), began: began.clone(), waits: ids };
+            let state = QuestionState {
+                thread: thread.clone(),
+                message: message.clone(),
+                began: began.clone(),
+                waits: ids,
+            };
             return json!({
                 "resultType": "input_required", "inputRequests": asked, "requestState": seal.close(state),
             });
@@ -295,7 +305,7 @@ impl Ask {
         let reason = format!("waiting_for_{}", waits.first().map_or("", |wait| text_of(wait, "kind")));
         let mut structured = self.structured(Some("parked"), Some(&reason));
         set(&mut structured, "pending", pending(waits).into());
-        complete(&told(thread, waits), structured, Failed::No)
+        complete(&told(thread, waits), structured, ResultStatus::No)
     }
 
     /// The forms that the client is to show.
@@ -337,7 +347,7 @@ impl Ask {
             Some(End::Over(_)) => words.to_owned(),
             None => format!("It is at work. {} Look again with thread_get.", self.doing),
         };
-        complete(&text, structured, Failed::No)
+        complete(&text, structured, ResultStatus::No)
     }
 
     fn task(&self, task: &Task) -> Value {
@@ -378,7 +388,7 @@ pub fn shown(task: &Task, status: &str) -> Value {
 
 /// Whether a tool has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failed {
+pub enum ResultStatus {
     /// It has not.
     No,
     /// It has; the result has the reason.
@@ -386,11 +396,11 @@ pub enum Failed {
 }
 
 /// The result of a tool.
-pub fn complete(text: &str, structured: Value, failed: Failed) -> Value {
+pub fn complete(text: &str, structured: Value, failed: ResultStatus) -> Value {
     json!({
         "content": [{ "type": "text", "text": text }],
         "structuredContent": structured,
-        "isError": failed == Failed::Yes,
+        "isError": failed == ResultStatus::Yes,
     })
 }
 

@@ -13,7 +13,7 @@ pub const STATE_S: i64 = 24 * 3_600;
 
 /// The state behind a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct QuestionState {
     /// The thread.
     pub thread: String,
     /// The message whose run has the question.
@@ -26,7 +26,7 @@ pub struct State {
 
 /// The reason for which a state is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum StateError {
     /// It was not issued here, or was changed.
     #[error("The `requestState` is not valid.")]
     Forged,
@@ -62,8 +62,8 @@ impl Seal {
     }
 
     /// The state as text.
-    pub fn close(&self, state: State) -> String {
-        let State { thread, message, began, waits } = state;
+    pub fn close(&self, state: QuestionState) -> String {
+        let QuestionState { thread, message, began, waits } = state;
         let signed = json!({
             "thread": thread, "message": message, "began": began, "waits": waits,
             "principal": self.principal, "call": self.call, "until": self.now_s + STATE_S,
@@ -77,24 +77,24 @@ impl Seal {
     ///
     /// # Errors
     /// It was not issued here, has expired, or belongs to another call.
-    pub fn open(&self, text: &str) -> Result<State, Unfit> {
-        let (payload, signature) = text.split_once('.').ok_or(Unfit::Forged)?;
+    pub fn open(&self, text: &str) -> Result<QuestionState, StateError> {
+        let (payload, signature) = text.split_once('.').ok_or(StateError::Forged)?;
         let given = URL_SAFE_NO_PAD.decode(signature).ok().and_then(|given| given.try_into().ok());
         if !given.is_some_and(|given| same(&self.signature(payload), &given)) {
-            return Err(Unfit::Forged);
+            return Err(StateError::Forged);
         }
-        let signed = URL_SAFE_NO_PAD.decode(payload).map_err(|_| Unfit::Forged)?;
-        let signed: Value = bobbin_definitions::json::from_slice(&signed).map_err(|_| Unfit::Forged)?;
+        let signed = URL_SAFE_NO_PAD.decode(payload).map_err(|_| StateError::Forged)?;
+        let signed: Value = bobbin_definitions::json::from_slice(&signed).map_err(|_| StateError::Forged)?;
         let text = |name: &str| signed.get(name).and_then(Value::as_str);
         if text("principal") != Some(&self.principal) || text("call") != Some(&self.call) {
-            return Err(Unfit::Others);
+            return Err(StateError::Others);
         }
         if signed.get("until").and_then(Value::as_i64).is_none_or(|until| until <= self.now_s) {
-            return Err(Unfit::Expired);
+            return Err(StateError::Expired);
         }
         let waits =
             signed.get("waits").cloned().and_then(|waits| bobbin_definitions::json::from_value(waits).ok());
-        Ok(State {
+        Ok(QuestionState {
             thread: text("thread").unwrap_or_default().to_owned(),
             message: text("message").unwrap_or_default().to_owned(),
             began: text("began").map(str::to_owned),
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_state_is_good_for_its_owner_its_call_and_a_day() {
-        let state = State {
+        let state = QuestionState {
             thread: "t".into(),
             message: "m_t_1".into(),
             began: Some("r_1".into()),
@@ -129,10 +129,10 @@ mod tests {
         let text = seal("secret", "owner:alice", "{}", NOW).close(state.clone());
         let open = |secret, principal, args, now_s| seal(secret, principal, args, now_s).open(&text);
         assert_eq!(open("secret", "owner:alice", "{}", NOW + STATE_S - 1), Ok(state));
-        assert_eq!(open("secret", "owner:alice", "{}", NOW + STATE_S), Err(Unfit::Expired));
-        assert_eq!(open("secret", "owner:bob", "{}", NOW), Err(Unfit::Others));
-        assert_eq!(open("secret", "owner:alice", "{\"a\":1}", NOW), Err(Unfit::Others));
-        assert_eq!(open("another", "owner:alice", "{}", NOW), Err(Unfit::Forged));
+        assert_eq!(open("secret", "owner:alice", "{}", NOW + STATE_S), Err(StateError::Expired));
+        assert_eq!(open("secret", "owner:bob", "{}", NOW), Err(StateError::Others));
+        assert_eq!(open("secret", "owner:alice", "{\"a\":1}", NOW), Err(StateError::Others));
+        assert_eq!(open("another", "owner:alice", "{}", NOW), Err(StateError::Forged));
         for at in 0..text.len() {
             let changed = format!(
                 "{}{}{}",
@@ -141,7 +141,7 @@ mod tests {
                 &text[at + 1..]
             );
             let opened = seal("secret", "owner:alice", "{}", NOW).open(&changed);
-            assert_eq!(opened, Err(Unfit::Forged), "{changed}");
+            assert_eq!(opened, Err(StateError::Forged), "{changed}");
             assert!(seal("secret", "owner:alice", "{}", NOW).open(&text[..at]).is_err());
         }
     }

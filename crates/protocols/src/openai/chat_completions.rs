@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::encode::Encode;
 use crate::openai::call_id;
 use crate::openai::errors;
-use crate::run_events::{Call, Listener, Over, Said, Waiting};
+use crate::run_events::{Call, Listener, OpenWait, RunEnd, RunEvent};
 use crate::sse;
 use bobbin_definitions::error::Result;
 use bobbin_definitions::json;
@@ -65,7 +65,7 @@ pub struct Completion {
 #[derive(Debug)]
 enum End {
     Finished { reason: &'static str, parked: bool, usage: Option<Value> },
-    Failed(Over),
+    Failed(RunEnd),
 }
 
 impl Completion {
@@ -88,45 +88,45 @@ impl Completion {
         }
     }
 
-    fn take(&mut self, said: Said) {
+    fn take(&mut self, said: RunEvent) {
         if self.end.is_some() {
             return;
         }
         match said {
-            Said::Begins(_) => {
+            RunEvent::Begins(_) => {
                 self.texts.push(String::new());
                 self.apart = true;
             }
-            Said::Reasoning(text) => self.reason(&text),
-            Said::Text(text) => self.write(&text),
-            Said::TakenBack => {
+            RunEvent::Reasoning(text) => self.reason(&text),
+            RunEvent::Text(text) => self.write(&text),
+            RunEvent::TakenBack => {
                 if let Some(text) = self.texts.last_mut() {
                     text.clear();
                 }
                 self.apart = true;
             }
-            Said::Whole(reply) => {
+            RunEvent::Whole(reply) => {
                 let of_client = reply.calls.into_iter().filter(|call| self.is_of_client(&call.name));
                 self.asked = of_client.collect();
             }
             // The response had ended with this call, and is read again.
-            Said::Result(result) if self.asked.iter().any(|call| call.id == result.call) => {
+            RunEvent::Result(result) if self.asked.iter().any(|call| call.id == result.call) => {
                 let asked = std::mem::take(&mut self.asked);
                 self.leave(asked);
             }
-            Said::CallBegins(call) if self.settings.tools && !self.is_of_client(&call.name) => {
+            RunEvent::CallBegins(call) if self.settings.tools && !self.is_of_client(&call.name) => {
                 self.reason(&format!("{}({})\n", call.name, call.arguments));
             }
-            Said::Result(result) if self.settings.tools && !self.is_of_client(&result.name) => {
+            RunEvent::Result(result) if self.settings.tools && !self.is_of_client(&result.name) => {
                 self.reason(&format!("{}: {}\n", result.name, if result.failed { "failed" } else { "done" }));
             }
-            Said::CallBegins(_) | Said::Result(_) | Said::Continues(_) => {}
-            Said::Waits(waits) => self.wait(&waits),
-            Said::Joined => self.finish(End::Finished { reason: "stop", parked: false, usage: None }),
-            Said::Over(over) if over.outcome == "completed" => {
+            RunEvent::CallBegins(_) | RunEvent::Result(_) | RunEvent::Continues(_) => {}
+            RunEvent::Waits(waits) => self.wait(&waits),
+            RunEvent::Joined => self.finish(End::Finished { reason: "stop", parked: false, usage: None }),
+            RunEvent::Over(over) if over.outcome == "completed" => {
                 self.finish(End::Finished { reason: "stop", parked: false, usage: over.usage });
             }
-            Said::Over(over) => self.finish(End::Failed(over)),
+            RunEvent::Over(over) => self.finish(End::Failed(over)),
         }
     }
 
@@ -152,8 +152,8 @@ impl Completion {
     }
 
     /// Ends at a wait: calls of the client, or decisions that are made elsewhere.
-    fn wait(&mut self, waits: &[Waiting]) {
-        let of_client = |wait: &&Waiting| wait.kind == "client_tool";
+    fn wait(&mut self, waits: &[OpenWait]) {
+        let of_client = |wait: &&OpenWait| wait.kind == "client_tool";
         let calls: Vec<Call> = waits.iter().filter(of_client).filter_map(|wait| wait.call.clone()).collect();
         if calls.len() == waits.len() && !calls.is_empty() {
             return self.leave(calls);
@@ -294,7 +294,7 @@ impl Encode for Completion {
 /// The status of a run that failed.
 const FAILED: u16 = 502;
 
-fn error_of(over: &Over) -> Value {
+fn error_of(over: &RunEnd) -> Value {
     errors::body(FAILED, &over.reason, &over.told, None)
 }
 

@@ -64,7 +64,7 @@ pub struct CompletionRequest<'a> {
 
 /// The new content of a request.
 #[derive(Debug, PartialEq)]
-pub enum New {
+pub enum NewContent {
     /// A person's message.
     Said {
         /// Its text.
@@ -220,17 +220,17 @@ impl<'a> CompletionRequest<'a> {
 
     /// Whether this is Open WebUI's own request, such as for a chat's title: one text without earlier
     /// messages, and no stream.
-    pub fn is_chore(&self, new: &New) -> bool {
+    pub fn is_utility_request(&self, new: &NewContent) -> bool {
         self.new == 0
             && !self.stream
-            && matches!(new, New::Said { text, .. } if text.trim_start().starts_with(CHORE))
+            && matches!(new, NewContent::Said { text, .. } if text.trim_start().starts_with(CHORE))
     }
 
     /// Parses the messages after the last reply.
     ///
     /// # Errors
     /// `invalid_field`, `missing_field`: there are none, or they are not messages of a person or results.
-    pub fn new_messages(&self) -> Result<New> {
+    pub fn new_messages(&self) -> Result<NewContent> {
         let (mut texts, mut files, mut results) = (Vec::new(), Vec::new(), Vec::new());
         for (at, raw) in self.messages.iter().enumerate().skip(self.new) {
             let read = message(raw, at)?;
@@ -248,13 +248,13 @@ impl<'a> CompletionRequest<'a> {
             }
         }
         if !texts.is_empty() {
-            return Ok(New::Said { text: texts.join("\n\n"), files });
+            return Ok(NewContent::Said { text: texts.join("\n\n"), files });
         }
         if results.is_empty() {
             let text = "The last message is no user's, so there is nothing to answer.";
             return Err(Error::field("messages", text).hint("Send what the person says last."));
         }
-        Ok(New::Results(results))
+        Ok(NewContent::Results(results))
     }
 }
 

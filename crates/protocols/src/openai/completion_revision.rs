@@ -26,12 +26,12 @@ pub struct Revision {
     /// Messages with a changed text: their ids and the new texts.
     pub changed: Vec<(String, String)>,
     /// The messages that the new one replaces. All messages after them are deleted as well.
-    pub replaced: Option<Replaced>,
+    pub replaced: Option<Replacement>,
 }
 
 /// Messages that are replaced by another one.
 #[derive(Debug, PartialEq)]
-pub struct Replaced {
+pub struct Replacement {
     /// Their ids, in order.
     pub messages: Vec<String>,
     /// The text of the first.
@@ -41,7 +41,7 @@ pub struct Replaced {
     pub is_answered: bool,
 }
 
-impl Replaced {
+impl Replacement {
     /// Whether the text is unchanged, so that only another reply is requested.
     pub fn is_same(&self, text: &str) -> bool {
         self.is_answered && same(&self.text, text)
@@ -49,14 +49,14 @@ impl Replaced {
 }
 
 /// A turn of the thread.
-struct Held<'a> {
+struct StoredTurn<'a> {
     /// Messages of people, in order.
     said: Vec<&'a Value>,
     /// The messages that answer them.
     answers: Vec<&'a Value>,
 }
 
-impl Held<'_> {
+impl StoredTurn<'_> {
     fn text(&self) -> String {
         let texts: Vec<&str> = self.said.iter().map(|row| text_of(row, "content")).collect();
         texts.join("\n\n")
@@ -91,8 +91,8 @@ pub fn revision(rows: &[Value], more: bool, lists: Lists, turns: &[Turn], files:
 }
 
 /// Turns of rows, in their order.
-fn held(rows: &[Value]) -> Vec<Held<'_>> {
-    let mut turns: Vec<Held<'_>> = Vec::new();
+fn held(rows: &[Value]) -> Vec<StoredTurn<'_>> {
+    let mut turns: Vec<StoredTurn<'_>> = Vec::new();
     let shown = rows.iter().filter(|row| row.get("silent").and_then(Value::as_bool) != Some(true));
     for row in shown {
         let of_person = text_of(row, "role") == "user" && row.pointer("/metadata/prompt").is_none();
@@ -100,7 +100,7 @@ fn held(rows: &[Value]) -> Vec<Held<'_>> {
             // A result of a call that was stored as history.
             _ if of_person && text_of(row, "content").starts_with(RESULT) => {}
             Some(turn) if of_person && turn.answers.is_empty() => turn.said.push(row),
-            _ if of_person => turns.push(Held { said: vec![row], answers: Vec::new() }),
+            _ if of_person => turns.push(StoredTurn { said: vec![row], answers: Vec::new() }),
             Some(turn) if text_of(row, "role") != "system" => turn.answers.push(row),
             _ => {}
         }
@@ -113,7 +113,7 @@ const RESULT: &str = "[Result of a call]";
 
 /// Number of the thread's turns that are kept: those up to the last one of the list. `None` if the list has
 /// nothing in common with the thread.
-fn place(held: &[Held<'_>], more: bool, turns: &[Turn]) -> Option<usize> {
+fn place(held: &[StoredTurn<'_>], more: bool, turns: &[Turn]) -> Option<usize> {
     if turns.is_empty() {
         return (!more).then_some(0);
     }
@@ -131,7 +131,7 @@ const SAME_WORDS: usize = 2;
 
 /// Similarity of a turn of the list and a turn of the thread: by the texts of people, otherwise by the answer
 /// alone. Open WebUI sends a question once with the results of its search, and afterwards without them.
-fn likeness(held: &Held<'_>, turn: &Turn) -> usize {
+fn likeness(held: &StoredTurn<'_>, turn: &Turn) -> usize {
     if same(&held.text(), &turn.said) {
         return SAME_WORDS;
     }
@@ -143,7 +143,7 @@ fn likeness(held: &Held<'_>, turn: &Turn) -> usize {
 
 /// Changed texts in a turn of the list. A program may add its own content to an answer, and leave out content
 /// that it had added to a question. These are no changes.
-fn changes(held: &Held<'_>, turn: &Turn) -> Vec<(String, String)> {
+fn changes(held: &StoredTurn<'_>, turn: &Turn) -> Vec<(String, String)> {
     let mut changes = Vec::new();
     let id = |row: &Value| text_of(row, "id").to_owned();
     if let ([said], false) = (held.said.as_slice(), plain(&held.text()).contains(&plain(&turn.said))) {
@@ -158,7 +158,7 @@ fn changes(held: &Held<'_>, turn: &Turn) -> Vec<(String, String)> {
     changes
 }
 
-fn replaced(held: &Held<'_>, files: usize) -> Replaced {
+fn replaced(held: &StoredTurn<'_>, files: usize) -> Replacement {
     let ids = held.said.iter().map(|row| text_of(row, "id").to_owned());
     let attached = |row: &Value| row.get("attachments").and_then(Value::as_array).map_or(0, Vec::len);
     let is_answered = match held.said.as_slice() {
@@ -166,7 +166,7 @@ fn replaced(held: &Held<'_>, files: usize) -> Replaced {
         _ => false,
     };
     let text = held.said.first().map_or("", |row| text_of(row, "content")).to_owned();
-    Replaced { messages: ids.collect(), text, is_answered }
+    Replacement { messages: ids.collect(), text, is_answered }
 }
 
 /// Whether two texts are equal except for white space and the notes about files in a history.
@@ -186,7 +186,7 @@ pub fn stored_by<'a>(rows: &'a [Value], key: &str) -> Option<&'a Value> {
 }
 
 /// An edit of a message, or a request for another reply, in the form of `PATCH …/messages/:id`.
-pub fn patch(replaced: &Replaced, text: &str, metadata: &Value) -> Value {
+pub fn patch(replaced: &Replacement, text: &str, metadata: &Value) -> Value {
     let mut body = Map::new();
     body.insert("metadata".into(), metadata.clone());
     if !replaced.is_same(text) {

@@ -105,14 +105,14 @@ struct Group {
 
 /// Settings for making items.
 #[derive(Debug)]
-pub struct Made<'a> {
+pub struct ItemSettings<'a> {
     /// The thread.
     pub thread: &'a str,
     /// Tools that clients run.
     pub client_tools: &'a SortedSet<String>,
 }
 
-impl Made<'_> {
+impl ItemSettings<'_> {
     /// A page of items, from messages in their order. `more`: there are further messages.
     pub fn page(&self, rows: &[Value], more: bool, newest_first: bool, limit: usize) -> Value {
         let mut groups = self.groups(rows);

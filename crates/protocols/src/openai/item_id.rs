@@ -9,7 +9,7 @@ const THREAD: usize = 32;
 
 /// The location of an item.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ItemLocation {
     /// The thread.
     pub thread: String,
     /// The message of the item, or the message that it came with; `None` if the id names a call or a wait.
@@ -27,13 +27,13 @@ pub(super) fn in_thread(id: &str, thread: &str) -> String {
 }
 
 /// The location of an item; `None` if the id is not ours, or is from a time when ids named no thread.
-pub fn place_of(item: &str) -> Option<Place> {
+pub fn place_of(item: &str) -> Option<ItemLocation> {
     if let (_, Some(thread)) = call_id::of(item) {
-        return Some(Place { thread, message: None });
+        return Some(ItemLocation { thread, message: None });
     }
     let (_, rest) = item.split_once('_')?;
     let (thread, message) = rest.split_at_checked(THREAD)?;
-    Some(Place { thread: dashed(thread)?, message: Some(message_in(message.strip_prefix('_')?)?) })
+    Some(ItemLocation { thread: dashed(thread)?, message: Some(message_in(message.strip_prefix('_')?)?) })
 }
 
 /// The message of an item, or the message that it came with; `None` if the id does not name one.
@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn an_id_names_the_thread_and_where_there_is_one_the_message() {
-        let place = |message: Option<&str>| Place { thread: ID.into(), message: message.map(str::to_owned) };
+        let place =
+            |message: Option<&str>| ItemLocation { thread: ID.into(), message: message.map(str::to_owned) };
         let message = of_message("msg", ID, "m_6f0c8a52_7");
         assert_eq!(place_of(&message), Some(place(Some("m_6f0c8a52_7"))));
         assert_eq!(

@@ -94,7 +94,7 @@ impl Reference {
     ///
     /// # Errors
     /// `invalid_field`: it does not exist.
-    pub fn place(&self) -> Result<item_id::Place> {
+    pub fn place(&self) -> Result<item_id::ItemLocation> {
         item_id::place_of(&self.id).ok_or_else(|| self.missing())
     }
 

@@ -10,7 +10,7 @@ use crate::encode::Encode;
 use crate::openai::item_id;
 use crate::openai::response_events::Events;
 use crate::openai::response_items as items;
-use crate::run_events::{Call, CallResult, Listener, Over, Reply, Said, Waiting};
+use crate::run_events::{Call, CallResult, Listener, OpenWait, Reply, RunEnd, RunEvent};
 use crate::sse;
 use bobbin_definitions::error::Result;
 use bobbin_definitions::json;
@@ -65,7 +65,7 @@ impl Status {
 
 /// An item in progress.
 #[derive(Debug)]
-enum Open {
+enum OpenItem {
     Reasoning(String),
     Message { text: String },
 }
@@ -73,7 +73,7 @@ enum Open {
 /// A call of the server in progress. Whether it needs an approval is known when it begins; until then it is
 /// not an item.
 #[derive(Debug)]
-struct Pending {
+struct PendingCall {
     call: Call,
     begun: bool,
     /// The index of its item, which it gets when it is the next to end.
@@ -86,7 +86,7 @@ struct Pending {
 struct Pause {
     /// Calls that had results by then.
     calls_before: SortedSet<String>,
-    waits: Vec<Waiting>,
+    waits: Vec<OpenWait>,
 }
 
 /// Converts frames into events, or a whole response.
@@ -101,14 +101,14 @@ pub struct Responses {
     /// The reply in progress, and the number of its restarts.
     reply: String,
     tries: u32,
-    open: Option<Open>,
-    pending: Vec<Pending>,
+    open: Option<OpenItem>,
+    pending: Vec<PendingCall>,
     /// Calls that are left to the client.
     asked: SortedSet<String>,
     pause: Option<Pause>,
     /// Calls that are items of the previous response, which ended at a pause of the same reply.
     earlier: SortedSet<String>,
-    over: Option<Over>,
+    over: Option<RunEnd>,
 }
 
 impl Responses {
@@ -146,34 +146,34 @@ impl Responses {
         }
     }
 
-    fn take(&mut self, said: Said) {
+    fn take(&mut self, said: RunEvent) {
         if self.is_done() {
             return;
         }
         match said {
-            Said::Begins(message) => {
+            RunEvent::Begins(message) => {
                 self.close(true);
                 (self.reply, self.tries) = (message, 0);
             }
-            Said::Reasoning(text) => self.reason(&text),
-            Said::Text(text) => self.write(&text),
-            Said::TakenBack => {
+            RunEvent::Reasoning(text) => self.reason(&text),
+            RunEvent::Text(text) => self.write(&text),
+            RunEvent::TakenBack => {
                 self.close(false);
                 self.tries += 1;
             }
-            Said::Whole(reply) => self.whole_reply(reply),
-            Said::Continues(reply) => self.earlier = reply.calls_before_waits().collect(),
-            Said::CallBegins(call) => {
+            RunEvent::Whole(reply) => self.whole_reply(reply),
+            RunEvent::Continues(reply) => self.earlier = reply.calls_before_waits().collect(),
+            RunEvent::CallBegins(call) => {
                 let pending = self.pending.iter_mut().find(|pending| pending.call.id == call.id);
                 if let Some(pending) = pending {
                     pending.begun = true;
                     self.settle();
                 }
             }
-            Said::Result(result) => self.result(result),
-            Said::Waits(waits) => self.wait(&waits),
-            Said::Joined => self.end(Status::Completed),
-            Said::Over(over) => {
+            RunEvent::Result(result) => self.result(result),
+            RunEvent::Waits(waits) => self.wait(&waits),
+            RunEvent::Joined => self.end(Status::Completed),
+            RunEvent::Over(over) => {
                 let status = match over.outcome.as_str() {
                     "completed" => Status::Completed,
                     "stopped" => Status::Cancelled,
@@ -214,7 +214,7 @@ impl Responses {
     }
 
     fn reason(&mut self, new: &str) {
-        if !matches!(self.open, Some(Open::Reasoning(_))) {
+        if !matches!(self.open, Some(OpenItem::Reasoning(_))) {
             self.close(true);
             let id = self.id("rs");
             let index = self.add(items::reasoning(&id, &[]));
@@ -222,10 +222,10 @@ impl Responses {
                 "type": "response.reasoning_summary_part.added", "item_id": id, "output_index": index,
                 "summary_index": 0, "part": items::summary(""),
             }));
-            self.open = Some(Open::Reasoning(String::new()));
+            self.open = Some(OpenItem::Reasoning(String::new()));
         }
         let (id, index) = (self.id("rs"), self.last());
-        if let Some(Open::Reasoning(text)) = &mut self.open {
+        if let Some(OpenItem::Reasoning(text)) = &mut self.open {
             text.push_str(new);
         }
         let event = json!({
@@ -235,7 +235,7 @@ impl Responses {
     }
 
     fn write(&mut self, new: &str) {
-        if !matches!(self.open, Some(Open::Message { .. })) {
+        if !matches!(self.open, Some(OpenItem::Message { .. })) {
             self.close(true);
             let id = self.id("msg");
             let index = self.add(items::message(&id, "in_progress", &[]));
@@ -243,10 +243,10 @@ impl Responses {
                 "type": "response.content_part.added", "item_id": id, "output_index": index, "content_index": 0,
                 "part": items::text(""),
             }));
-            self.open = Some(Open::Message { text: String::new() });
+            self.open = Some(OpenItem::Message { text: String::new() });
         }
         let (id, index) = (self.id("msg"), self.last());
-        if let Some(Open::Message { text }) = &mut self.open {
+        if let Some(OpenItem::Message { text }) = &mut self.open {
             text.push_str(new);
         }
         let event = json!({
@@ -261,7 +261,7 @@ impl Responses {
         let index = self.last();
         match self.open.take() {
             None => {}
-            Some(Open::Reasoning(text)) => {
+            Some(OpenItem::Reasoning(text)) => {
                 let id = self.id("rs");
                 self.events.say(json!({
                     "type": "response.reasoning_summary_text.done", "item_id": id, "output_index": index,
@@ -273,7 +273,7 @@ impl Responses {
                 }));
                 self.done(index, items::reasoning(&id, &[items::summary(&text)]));
             }
-            Some(Open::Message { text }) => {
+            Some(OpenItem::Message { text }) => {
                 let id = self.id("msg");
                 let place = json!({ "item_id": id, "output_index": index, "content_index": 0 });
                 let with = |mut event: Value| {
@@ -311,7 +311,12 @@ impl Responses {
                 }));
                 self.done(index, items::function_call(call, &thread, "completed"));
             } else {
-                self.pending.push(Pending { call: call.clone(), begun: false, index: None, result: None });
+                self.pending.push(PendingCall {
+                    call: call.clone(),
+                    begun: false,
+                    index: None,
+                    result: None,
+                });
             }
         }
         // A client cannot answer other kinds with another request, so this response continues with their results.
@@ -343,7 +348,7 @@ impl Responses {
         match (at.and_then(|at| self.pending.get_mut(at)), &result.wait) {
             (Some(pending), Some(wait)) => {
                 let (id, call) = (wait.clone(), Some(pending.call.clone()));
-                return self.wait(&[Waiting { id, kind: "approval".into(), call, shown: Value::Null }]);
+                return self.wait(&[OpenWait { id, kind: "approval".into(), call, shown: Value::Null }]);
             }
             (Some(pending), None) => pending.result = Some(result),
             // A call of a reply that the client has seen before.
@@ -353,7 +358,7 @@ impl Responses {
             {
                 let CallResult { call: id, name, arguments, .. } = result.clone();
                 let call = Call { id, name, arguments };
-                self.server_call(Pending { call, begun: true, index: None, result: Some(result) });
+                self.server_call(PendingCall { call, begun: true, index: None, result: Some(result) });
             }
             (None, _) => {}
         }
@@ -380,8 +385,8 @@ impl Responses {
     }
 
     /// Ends a call, with or without its result.
-    fn server_call(&mut self, pending: Pending) {
-        let Pending { call, index, result, .. } = pending;
+    fn server_call(&mut self, pending: PendingCall) {
+        let PendingCall { call, index, result, .. } = pending;
         let thread = self.settings.thread.clone();
         let index = index.unwrap_or_else(|| self.add(items::server_call(&call, &thread, None)));
         let item = match &result {
@@ -393,7 +398,7 @@ impl Responses {
 
     /// Sends the waits and ends the response. The next request has the answers to approvals. The calls that
     /// need them, and those after them, are run after the decision, and are items of the next response.
-    fn wait(&mut self, waits: &[Waiting]) {
+    fn wait(&mut self, waits: &[OpenWait]) {
         self.close(true);
         self.settle();
         for pending in std::mem::take(&mut self.pending) {
@@ -401,7 +406,7 @@ impl Responses {
                 self.server_call(pending);
             }
         }
-        let is_asked = |wait: &&Waiting| match wait.kind.as_str() {
+        let is_asked = |wait: &&OpenWait| match wait.kind.as_str() {
             "client_tool" => true,
             "approval" => self.settings.approves,
             _ => false,
@@ -414,7 +419,7 @@ impl Responses {
             self.write(&told.join("\n"));
             self.close(true);
         }
-        for Waiting { id, kind, call, .. } in waits {
+        for OpenWait { id, kind, call, .. } in waits {
             if let ("approval", Some(call)) = (kind.as_str(), call) {
                 let item = items::approval_request(id, call, &self.settings.thread);
                 let index = self.add(item.clone());

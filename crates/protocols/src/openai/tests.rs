@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::encode::Encode;
 use crate::openai::chat_completions::{Completion, Settings};
-use crate::openai::completion_request::{CompletionRequest, New};
+use crate::openai::completion_request::{CompletionRequest, NewContent};
 use bobbin_definitions::json;
 
 pub(crate) type Frame = (&'static str, Value);
@@ -199,7 +199,7 @@ fn what_comes_behind_the_last_answer_is_new() {
     assert_eq!((request.stream, request.thread.as_deref()), (true, Some("chat")));
     assert_eq!(request.ignored, ["temperature"]);
     let files = vec![json!({ "name": "image.png", "mimeType": "image/png", "data": "AAAA" })];
-    assert_eq!(request.new_messages().unwrap(), New::Said { text: "three\n\nfour".into(), files });
+    assert_eq!(request.new_messages().unwrap(), NewContent::Said { text: "three\n\nfour".into(), files });
     let history: Vec<String> = request
         .history()
         .unwrap()
@@ -233,17 +233,20 @@ fn a_client_that_goes_leaves_a_call_until_the_answer_is_complete() {
 
 #[test]
 fn what_open_webui_asks_for_itself_is_told_by_its_form() {
-    let is_chore = |body: Value| {
+    let is_utility_request = |body: Value| {
         let body = body.to_string();
         let request = CompletionRequest::parse(&body).unwrap();
-        request.is_chore(&request.new_messages().unwrap())
+        request.is_utility_request(&request.new_messages().unwrap())
     };
     let asks =
         |stream: bool, messages: Value| json!({ "model": "m", "stream": stream, "messages": messages });
     let task = || json!({ "role": "user", "content": "### Task:\nGenerate a title." });
-    assert!(is_chore(asks(false, json!([task()]))));
-    assert!(is_chore(asks(false, json!([{ "role": "system", "content": "x" }, task()]))));
-    assert!(!is_chore(asks(true, json!([task()]))), "a person's");
-    assert!(!is_chore(asks(false, json!([task(), { "role": "assistant", "content": "x" }, task()]))));
-    assert!(!is_chore(asks(false, json!([{ "role": "user", "content": "What is ### Task:?" }]))));
+    assert!(is_utility_request(asks(false, json!([task()]))));
+    assert!(is_utility_request(asks(false, json!([{ "role": "system", "content": "x" }, task()]))));
+    assert!(!is_utility_request(asks(true, json!([task()]))), "a person's");
+    assert!(!is_utility_request(asks(
+        false,
+        json!([task(), { "role": "assistant", "content": "x" }, task()])
+    )));
+    assert!(!is_utility_request(asks(false, json!([{ "role": "user", "content": "What is ### Task:?" }]))));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::openai::conversation_items::{Made, NewConversation, added, changed, conversation};
+use crate::openai::conversation_items::{ItemSettings, NewConversation, added, changed, conversation};
 use crate::openai::item_id;
 use bobbin_definitions::json;
 use bobbin_definitions::sorted::SortedSet;
@@ -38,7 +38,7 @@ fn rows() -> Vec<Value> {
 
 fn page(rows: &[Value], more: bool, newest_first: bool, limit: usize) -> Value {
     let client_tools = SortedSet::from_iter(["locate".to_owned()]);
-    Made { thread: THREAD, client_tools: &client_tools }.page(rows, more, newest_first, limit)
+    ItemSettings { thread: THREAD, client_tools: &client_tools }.page(rows, more, newest_first, limit)
 }
 
 fn ids(page: &Value) -> Vec<&str> {
@@ -113,7 +113,7 @@ fn pages_end_behind_whole_replies_and_lose_nothing() {
 #[test]
 fn a_message_is_read_by_itself() {
     let client_tools = SortedSet::default();
-    let made = Made { thread: THREAD, client_tools: &client_tools };
+    let made = ItemSettings { thread: THREAD, client_tools: &client_tools };
     let reply = made.item(&rows()[1]).unwrap();
     let id = item_id::of_message("msg", THREAD, "m_6f_2");
     assert_eq!((&reply["id"], &reply["content"][0]["text"]), (&json!(id), &json!("assistant 2")));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::tests::{Frame, chunk, ended, event, live, message, parked, reply, result, run, settled};
 use crate::encode::Encode;
 use crate::openai::call_id;
-use crate::openai::item_id::{self, Place, place_of};
+use crate::openai::item_id::{self, ItemLocation, place_of};
 use crate::openai::response_request::{ResponseRequest, parse_id, response_id};
 use crate::openai::responses::{Responses, Settings};
 use crate::request::history;
@@ -326,7 +326,7 @@ fn references_say_what_is_followed() {
         (json!({ "role": "user", "content": "one" }), json!({ "role": "user", "content": "two" }));
     let reference = |id: &str| json!({ "type": "item_reference", "id": id });
     let followed = request(json!([one, reference("msg_of_somebody"), reference(&id), two])).unwrap();
-    let wanted = Place { thread: THREAD.into(), message: Some("m_6f0c8a52_2".into()) };
+    let wanted = ItemLocation { thread: THREAD.into(), message: Some("m_6f0c8a52_2".into()) };
     assert_eq!((followed.referred.unwrap().place(), followed.new.text.as_str()), (Ok(wanted), "two"));
     let unknown = request(json!([one, reference("msg_of_somebody"), two])).unwrap();
     let error = unknown.referred.unwrap().place().unwrap_err();

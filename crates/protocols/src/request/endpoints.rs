@@ -7,7 +7,7 @@ use bobbin_definitions::sorted::{SortedMap, SortedSet};
 
 /// The result of a search for a path.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Matched<'a, T> {
+pub enum RouteMatch<'a, T> {
     /// The endpoint, with its parameters by name. The parameter of a catch-all is `*` and keeps its slashes.
     Endpoint(&'a EndpointRoute, &'a T, SortedMap<String, String>),
     /// The path has endpoints for these methods only.
@@ -21,18 +21,18 @@ pub fn find<'a, T>(
     endpoints: &'a SortedMap<EndpointRoute, T>,
     method: Method,
     path: &[String],
-) -> Matched<'a, T> {
+) -> RouteMatch<'a, T> {
     let answered_by = method.answered_by();
     let fitting = || endpoints.iter().filter(|(route, _)| fits(&route.path, path));
     let best = fitting()
         .filter(|(route, _)| route.method == answered_by)
         .min_by(|(a, _), (b, _)| ranks(&a.path).cmp(ranks(&b.path)));
     if let Some((route, endpoint)) = best {
-        return Matched::Endpoint(route, endpoint, params(&route.path, path));
+        return RouteMatch::Endpoint(route, endpoint, params(&route.path, path));
     }
     match methods(endpoints, path) {
-        known if known.is_empty() => Matched::Nothing,
-        known => Matched::OtherMethods(known),
+        known if known.is_empty() => RouteMatch::Nothing,
+        known => RouteMatch::OtherMethods(known),
     }
 }
 
@@ -110,12 +110,12 @@ mod tests {
     /// The endpoint and its parameters, or the methods of the path, or nothing, as text.
     fn found(routes: &[&str], method: Method, at: &str) -> String {
         match find(&endpoints(routes), method, &path(at)) {
-            Matched::Endpoint(_, route, params) => {
+            RouteMatch::Endpoint(_, route, params) => {
                 let params = params.iter().map(|(name, value)| format!(" {name}={value}"));
                 format!("{route}{}", params.collect::<String>())
             }
-            Matched::OtherMethods(methods) => methods.join(", "),
-            Matched::Nothing => "nothing".to_owned(),
+            RouteMatch::OtherMethods(methods) => methods.join(", "),
+            RouteMatch::Nothing => "nothing".to_owned(),
         }
     }
 
@@ -172,7 +172,7 @@ mod tests {
     fn parameters_are_whole_segments_with_whatever_is_in_them() {
         let routes = endpoints(&["GET /a/[b]/[*]"]);
         let path = ["a", "x/y z", "ü", "p/q"].map(str::to_owned);
-        let Matched::Endpoint(_, _, params) = find(&routes, Method::Get, &path) else { panic!() };
+        let RouteMatch::Endpoint(_, _, params) = find(&routes, Method::Get, &path) else { panic!() };
         assert_eq!(
             (params.get("b").unwrap().as_str(), params.get("*").unwrap().as_str()),
             ("x/y z", "ü/p/q")
@@ -248,7 +248,7 @@ mod tests {
                     };
                     let expected = naive(&of(method.answered_by()), 0, &path);
                     match find(&endpoints, method, &path) {
-                        Matched::Endpoint(route, (), params) => {
+                        RouteMatch::Endpoint(route, (), params) => {
                             endpoint += 1;
                             assert_eq!(
                                 Some(route),
@@ -258,7 +258,7 @@ mod tests {
                             let values: Vec<&str> = params.values().map(String::as_str).collect();
                             assert!(values.iter().all(|value| path.join("/").contains(value)));
                         }
-                        Matched::OtherMethods(methods) => {
+                        RouteMatch::OtherMethods(methods) => {
                             other += 1;
                             assert_eq!(expected, None, "round {round}: {method:?} {path:?} of {all:?}");
                             for method in Method::OF_ENDPOINTS {
@@ -266,7 +266,7 @@ mod tests {
                                 assert_eq!(methods.contains(&method.as_str()), there, "{path:?} of {all:?}");
                             }
                         }
-                        Matched::Nothing => {
+                        RouteMatch::Nothing => {
                             nothing += 1;
                             assert!(naive(&all, 0, &path).is_none(), "round {round}: {path:?} of {all:?}");
                         }

@@ -42,9 +42,9 @@ pub struct Body(Map<String, Value>);
 
 /// A body whose field names have not been checked.
 #[derive(Debug)]
-pub struct Unchecked(Map<String, Value>);
+pub struct UncheckedBody(Map<String, Value>);
 
-impl Unchecked {
+impl UncheckedBody {
     /// Returns the body if it has only these fields.
     ///
     /// # Errors
@@ -59,12 +59,12 @@ impl Unchecked {
 
 impl Body {
     /// Parses a body; an empty body has no fields.
-    pub fn parse(text: &str) -> Result<Unchecked> {
+    pub fn parse(text: &str) -> Result<UncheckedBody> {
         if text.trim().is_empty() {
-            return Ok(Unchecked(Map::new()));
+            return Ok(UncheckedBody(Map::new()));
         }
         match bobbin_definitions::json::from_str(text) {
-            Ok(Value::Object(fields)) => Ok(Unchecked(fields)),
+            Ok(Value::Object(fields)) => Ok(UncheckedBody(fields)),
             Ok(other) => Err(Error::new(
                 Code::BadJson,
                 format!("The body must be a JSON object, not {}.", kind(&other)),
@@ -74,8 +74,8 @@ impl Body {
     }
 
     /// The fields of an object.
-    pub fn of(fields: Map<String, Value>) -> Unchecked {
-        Unchecked(fields)
+    pub fn of(fields: Map<String, Value>) -> UncheckedBody {
+        UncheckedBody(fields)
     }
 
     /// Takes a field as it is; `null` counts as absent.

@@ -13,7 +13,7 @@
 //!   `thread_id`: ids of threads.
 //! * `directory_call`: requests to a directory. `every_owner`: lists over the directories of all owners.
 //!   `between`: requests from one thread to another.
-//! * `served`: responses in other formats than JSON. `agents`: agents as clients see them.
+//! * `raw_response`: responses in other formats than JSON. `agents`: agents as clients see them.
 
 pub mod agents;
 pub mod between;
@@ -29,9 +29,9 @@ pub mod history;
 pub mod memory;
 pub mod openai;
 pub mod query;
+pub mod raw_response;
 pub mod route;
 pub mod row;
-pub mod served;
 pub mod surfaces;
 pub mod table;
 pub mod target;
@@ -42,8 +42,8 @@ pub use crate::request::chats::{AgUiRoute, ChatRoute};
 pub use crate::request::memory::{MemoryAsk, MemoryCall, MemoryRoute};
 pub use crate::request::openai::OpenAiRoute;
 pub use crate::request::query::Query;
-pub use crate::request::route::{EnvOf, Follow, Matched, OpenRoute, Route, StreamRoute, ThreadRoute};
-pub use crate::request::served::{Content, Served};
+pub use crate::request::raw_response::{Content, RawResponse};
+pub use crate::request::route::{EnvLevel, Follow, Matched, OpenRoute, Route, StreamRoute, ThreadRoute};
 pub use crate::request::target::Target;
 
 use serde::de::DeserializeOwned;

@@ -35,9 +35,9 @@ pub enum Route {
     /// `GET /api/mcp`: the MCP servers and their status.
     ListServers,
     /// `GET /api/envs/instance`, `GET /api/envs/account`.
-    GetEnv(EnvOf),
+    GetEnv(EnvLevel),
     /// `PATCH /api/envs/instance`, `PATCH /api/envs/account`.
-    PatchEnv(EnvOf),
+    PatchEnv(EnvLevel),
     /// Below `/api/memory/:name`: a memory that threads share.
     Memory {
         /// The memory's name.
@@ -88,7 +88,7 @@ pub enum OpenRoute {
 
 /// The level of variables, besides a thread's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EnvOf {
+pub enum EnvLevel {
     /// The deployment's.
     Instance,
     /// An owner's: the caller's, or that of the query's `user_id`.

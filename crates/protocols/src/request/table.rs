@@ -4,7 +4,7 @@
 use bobbin_definitions::limits::{DOCUMENT_REQUEST_BYTES, MESSAGE_REQUEST_BYTES};
 
 use crate::request::body::{CHAT, REQUEST};
-use crate::request::route::{EnvOf, Follow, OpenRoute, Route, StreamRoute, ThreadRoute};
+use crate::request::route::{EnvLevel, Follow, OpenRoute, Route, StreamRoute, ThreadRoute};
 use crate::request::row::{Ids, Row};
 use crate::request::{AgUiRoute, BodyRule, ChatRoute, MemoryRoute, OpenAiRoute};
 
@@ -59,10 +59,10 @@ pub const ROUTES: &[Row<Route>] = &[
     // An authorization server may send further parameters: the handler ignores them.
     Row::get("/api/oauth/callback", "signedIn", |_| Route::Open(OpenRoute::SignedIn)).query(&["state", "code", "iss", "error"]),
     Row::get("/.well-known/bobbin-client.json", "clientDocument", |_| Route::Open(OpenRoute::ClientDocument)),
-    Row::get("/api/envs/instance", "getInstanceEnv", |_| Route::GetEnv(EnvOf::Instance)).query(OWNER),
-    Row::patch("/api/envs/instance", "changeInstanceEnv", |_| Route::PatchEnv(EnvOf::Instance)).query(OWNER).body(REQUEST),
-    Row::get("/api/envs/account", "getAccountEnv", |_| Route::GetEnv(EnvOf::Account)).query(OWNER),
-    Row::patch("/api/envs/account", "changeAccountEnv", |_| Route::PatchEnv(EnvOf::Account)).query(OWNER).body(REQUEST),
+    Row::get("/api/envs/instance", "getInstanceEnv", |_| Route::GetEnv(EnvLevel::Instance)).query(OWNER),
+    Row::patch("/api/envs/instance", "changeInstanceEnv", |_| Route::PatchEnv(EnvLevel::Instance)).query(OWNER).body(REQUEST),
+    Row::get("/api/envs/account", "getAccountEnv", |_| Route::GetEnv(EnvLevel::Account)).query(OWNER),
+    Row::patch("/api/envs/account", "changeAccountEnv", |_| Route::PatchEnv(EnvLevel::Account)).query(OWNER).body(REQUEST),
     Row::get("/api/threads", "listThreads", |_| Route::ListThreads).query(THREADS),
     Row::post("/api/threads", "createThread", |_| Route::CreateThread).body(REQUEST),
     Row::get("/api/threads/owners", "listOwners", |_| Route::ListOwners).query(PAGE),

@@ -1,11 +1,11 @@
 //! A text without its escapes, with the original position of each byte.
 //!
-//! * [`Copy::json`], [`Copy::percent`], [`Copy::printable`]: one level of one kind of escape removed, as a
+//! * [`DecodedText::json`], [`DecodedText::percent`], [`DecodedText::printable`]: one level of one kind of escape removed, as a
 //!   decoder does it.
-//! * [`Copy::bare`]: all escapes of all kinds removed, however nested and mixed: percent, backslashes of JSON
+//! * [`DecodedText::bare`]: all escapes of all kinds removed, however nested and mixed: percent, backslashes of JSON
 //!   and others, HTML entities. A `+`, which means a space in forms, becomes a space. Carriage returns and
 //!   remaining backslashes are removed.
-//! * [`Copy::unwrapped`]: a bare copy without white space.
+//! * [`DecodedText::unwrapped`]: a bare copy without white space.
 //!
 //! Each needs one pass. A bare copy is built like a stack: the end of an escape replaces it by its meaning,
 //! which may complete another escape. Each such step shortens the copy.
@@ -26,7 +26,7 @@ const ENTITIES: [(&[u8], u8); 7] = [
 
 /// A decoded text.
 #[derive(Debug, Default)]
-pub struct Copy {
+pub struct DecodedText {
     pub(crate) bytes: Vec<u8>,
     /// Position of each byte in the text.
     pub from: Vec<u32>,
@@ -34,11 +34,11 @@ pub struct Copy {
     pub whole: usize,
 }
 
-impl Copy {
-    fn new(text: &[u8]) -> Copy {
+impl DecodedText {
+    fn new(text: &[u8]) -> DecodedText {
         work::add(text.len());
         let (bytes, from) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len()));
-        Copy { bytes, from, whole: text.len() }
+        DecodedText { bytes, from, whole: text.len() }
     }
 
     fn put(&mut self, byte: u8, from: usize) {
@@ -63,8 +63,8 @@ impl Copy {
     }
 
     /// Decodes the inside of a JSON string.
-    pub fn json(text: &[u8]) -> Copy {
-        let mut copy = Copy::new(text);
+    pub fn json(text: &[u8]) -> DecodedText {
+        let mut copy = DecodedText::new(text);
         let mut at = 0;
         while let Some(byte) = text.get(at) {
             let escaped = if *byte == b'\\' { text.get(at + 1).copied() } else { None };
@@ -93,8 +93,8 @@ impl Copy {
     }
 
     /// Decodes a URL.
-    pub fn percent(text: &[u8]) -> Copy {
-        let mut copy = Copy::new(text);
+    pub fn percent(text: &[u8]) -> DecodedText {
+        let mut copy = DecodedText::new(text);
         let mut at = 0;
         while let Some(byte) = text.get(at) {
             let escaped = if *byte == b'%' { number(text.get(at + 1..at + 3)) } else { None };
@@ -105,8 +105,8 @@ impl Copy {
     }
 
     /// Removes all escapes.
-    pub fn bare(text: &[u8]) -> Copy {
-        let mut copy = Copy::new(text);
+    pub fn bare(text: &[u8]) -> DecodedText {
+        let mut copy = DecodedText::new(text);
         for (at, byte) in text.iter().enumerate() {
             copy.put(*byte, at);
             while copy.reduce() {}
@@ -115,8 +115,8 @@ impl Copy {
     }
 
     /// Keeps some of the bytes.
-    fn only(&self, stays: impl Fn(u8) -> bool) -> Copy {
-        let mut copy = Copy::new(&self.bytes);
+    fn only(&self, stays: impl Fn(u8) -> bool) -> DecodedText {
+        let mut copy = DecodedText::new(&self.bytes);
         copy.whole = self.whole;
         for (at, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| stays(**byte)) {
             copy.put(*byte, self.place(at));
@@ -130,10 +130,10 @@ impl Copy {
         let before =
             |back: usize| self.bytes.len().checked_sub(back).and_then(|at| self.bytes.get(at)).copied();
         let decoded = match last {
-            b'+' => Some((1, Decoded::Byte(b' '))),
-            b'\r' => Some((1, Decoded::Nothing)),
+            b'+' => Some((1, DecodedUnit::Byte(b' '))),
+            b'\r' => Some((1, DecodedUnit::Nothing)),
             _ if before(2) == Some(b'\\') && simple(last).is_some() => {
-                Some((2, Decoded::Byte(simple(last).unwrap_or_default())))
+                Some((2, DecodedUnit::Byte(simple(last).unwrap_or_default())))
             }
             b';' => self.entity(),
             b'}' => self.braces(),
@@ -142,11 +142,11 @@ impl Copy {
                     self.bytes.len().checked_sub(back).and_then(|at| number(self.bytes.get(at..)))
                 };
                 if before(3) == Some(b'%') {
-                    tail(2).map(|value| (3, Decoded::Byte(value as u8)))
+                    tail(2).map(|value| (3, DecodedUnit::Byte(value as u8)))
                 } else if before(4) == Some(b'\\') && before(3) == Some(b'x') {
-                    tail(2).map(|value| (4, Decoded::Byte(value as u8)))
+                    tail(2).map(|value| (4, DecodedUnit::Byte(value as u8)))
                 } else if before(6) == Some(b'\\') && before(5) == Some(b'u') {
-                    tail(4).map(|value| (6, Decoded::Unit(value)))
+                    tail(4).map(|value| (6, DecodedUnit::Unit(value)))
                 } else {
                     None
                 }
@@ -159,9 +159,9 @@ impl Copy {
         self.bytes.truncate(at);
         self.from.truncate(at);
         match decoded {
-            Decoded::Nothing => return false,
-            Decoded::Byte(byte) => self.put(byte, from),
-            Decoded::Unit(unit) => self.put_unit(unit, from),
+            DecodedUnit::Nothing => return false,
+            DecodedUnit::Byte(byte) => self.put(byte, from),
+            DecodedUnit::Unit(unit) => self.put_unit(unit, from),
         }
         bytes > 1
     }
@@ -192,35 +192,35 @@ impl Copy {
     }
 
     /// Decodes `&amp;`, `&#39;`, `&#x27;` at the end.
-    fn entity(&self) -> Option<(usize, Decoded)> {
+    fn entity(&self) -> Option<(usize, DecodedUnit)> {
         let tail = self.bytes.get(self.bytes.len().saturating_sub(ENTITY_BYTES)..)?;
         let start = tail.iter().rposition(|byte| *byte == b'&')?;
         let name = tail.get(start + 1..tail.len() - 1)?;
         let bytes = tail.len() - start;
         let decoded = match name {
-            [b'#', b'x' | b'X', hex @ ..] => Decoded::Unit(number(Some(hex))?),
-            [b'#', digits @ ..] => Decoded::Unit(std::str::from_utf8(digits).ok()?.parse().ok()?),
-            name => Decoded::Byte(ENTITIES.iter().find(|(known, _)| *known == name)?.1),
+            [b'#', b'x' | b'X', hex @ ..] => DecodedUnit::Unit(number(Some(hex))?),
+            [b'#', digits @ ..] => DecodedUnit::Unit(std::str::from_utf8(digits).ok()?.parse().ok()?),
+            name => DecodedUnit::Byte(ENTITIES.iter().find(|(known, _)| *known == name)?.1),
         };
         Some((bytes, decoded))
     }
 
     /// Decodes `\u{e9}` at the end.
-    fn braces(&self) -> Option<(usize, Decoded)> {
+    fn braces(&self) -> Option<(usize, DecodedUnit)> {
         let tail = self.bytes.get(self.bytes.len().saturating_sub(ENTITY_BYTES)..)?;
         let start = tail.windows(3).rposition(|three| three == br"\u{")?;
         let value = number(tail.get(start + 3..tail.len() - 1))?;
-        Some((tail.len() - start, Decoded::Unit(value)))
+        Some((tail.len() - start, DecodedUnit::Unit(value)))
     }
 
     /// Removes white space.
-    pub fn unwrapped(&self) -> Copy {
+    pub fn unwrapped(&self) -> DecodedText {
         self.only(|byte| !byte.is_ascii_whitespace())
     }
 
     /// Decodes quoted-printable.
-    pub fn printable(text: &[u8]) -> Copy {
-        let mut copy = Copy::new(text);
+    pub fn printable(text: &[u8]) -> DecodedText {
+        let mut copy = DecodedText::new(text);
         let mut at = 0;
         while let Some(byte) = text.get(at) {
             let value = if *byte == b'=' { number(text.get(at + 1..at + 3)) } else { None };
@@ -247,7 +247,7 @@ pub fn is_printable(text: &[u8]) -> bool {
     })
 }
 
-enum Decoded {
+enum DecodedUnit {
     Nothing,
     Byte(u8),
     /// A UTF-16 unit or a code point.
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     fn bare(text: &str) -> String {
-        String::from_utf8_lossy(&Copy::bare(text.as_bytes()).bytes).into_owned()
+        String::from_utf8_lossy(&DecodedText::bare(text.as_bytes()).bytes).into_owned()
     }
 
     #[test]
@@ -320,23 +320,26 @@ mod tests {
 
     #[test]
     fn one_level_is_one_level() {
-        let text = |copy: Copy| String::from_utf8(copy.bytes).unwrap();
-        assert_eq!(text(Copy::json(br#"\\n \u00e9 \ud83d\ude00 \ud83d %41 \q"#)), "\\n é 😀 \\ud83d %41 \\q");
-        assert_eq!(text(Copy::percent(b"%2541 %c3%a9 + %4")), "%41 é + %4");
-        assert_eq!(text(Copy::printable(b"a=3Db=\r\nc=\n=a")), "a=bc=a");
+        let text = |copy: DecodedText| String::from_utf8(copy.bytes).unwrap();
+        assert_eq!(
+            text(DecodedText::json(br#"\\n \u00e9 \ud83d\ude00 \ud83d %41 \q"#)),
+            "\\n é 😀 \\ud83d %41 \\q"
+        );
+        assert_eq!(text(DecodedText::percent(b"%2541 %c3%a9 + %4")), "%41 é + %4");
+        assert_eq!(text(DecodedText::printable(b"a=3Db=\r\nc=\n=a")), "a=bc=a");
         assert!(is_printable(b"a=\nb") && is_printable(b"=3D") && !is_printable(b"a=b== c=\xc3\xa9"));
-        assert_eq!(text(Copy::bare(b"a b\nc").unwrapped()), "abc");
+        assert_eq!(text(DecodedText::bare(b"a b\nc").unwrapped()), "abc");
     }
 
     #[test]
     fn bytes_know_where_they_came_from() {
         let text = r"a\u00e9%2Fb";
-        let copy = Copy::bare(text.as_bytes());
+        let copy = DecodedText::bare(text.as_bytes());
         assert_eq!(copy.bytes, "aé/b".as_bytes());
         assert_eq!(copy.source(1, 3), (1, 7));
         assert_eq!(copy.source(3, 4), (7, 10));
         assert_eq!(copy.source(0, 5), (0, text.len()));
-        let copy = Copy::bare(b"x\\n yz").unwrapped();
+        let copy = DecodedText::bare(b"x\\n yz").unwrapped();
         assert_eq!((copy.bytes.as_slice(), copy.source(0, 2)), (&b"xyz"[..], (0, 5)));
     }
 }

@@ -1,7 +1,7 @@
 //! Known secrets in texts. Each is replaced by `[redacted NAME]`, also in encoded forms (docs/variables.md
 //! lists them).
 //!
-//! * `copies`: a text without its escapes. `find`, `automaton`: a search for many texts at once. `shown`: a
+//! * `copies`: a text without its escapes. `find`, `automaton`: a search for many texts at once. `redacted`: a
 //!   type for texts without secrets. `work`: counts steps in tests.
 //!
 //! The time depends on the length of the text, not on the number of secrets. Secrets under eight characters
@@ -10,7 +10,7 @@
 mod automaton;
 pub mod copies;
 pub mod find;
-pub mod shown;
+pub mod redacted;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod work;
@@ -22,9 +22,9 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
 
-use crate::redact::copies::{Copy, is_printable};
+use crate::redact::copies::{DecodedText, is_printable};
 use crate::redact::find::{Finder, LEAST_BYTES, Span};
-pub use crate::redact::shown::{Shown, Tells};
+pub use crate::redact::redacted::{Redact, Redacted};
 
 /// Minimum characters of a secret.
 const LEAST_CHARS: usize = 8;
@@ -148,7 +148,7 @@ impl Redactor {
     /// All occurrences of secrets, in the text and in its decoded copies.
     fn spans(&self, text: &[u8]) -> Vec<Span> {
         let mut spans = self.plain.find(text);
-        let mut look = |finder: &Finder, copy: &Copy| {
+        let mut look = |finder: &Finder, copy: &DecodedText| {
             spans.extend(finder.find(&copy.bytes).into_iter().map(|span| {
                 let (start, end) = copy.source(span.start, span.end);
                 Span { start, end, ..span }
@@ -157,21 +157,21 @@ impl Redactor {
         let has = |wanted: u8| text.contains(&wanted);
         let (escapes, percent) = (has(b'\\'), has(b'%'));
         if escapes {
-            look(&self.plain, &Copy::json(text));
+            look(&self.plain, &DecodedText::json(text));
         }
         if percent {
-            look(&self.plain, &Copy::percent(text));
+            look(&self.plain, &DecodedText::percent(text));
         }
         let lines = has(b'\n');
         if escapes || percent || lines || has(b'&') || (self.has_space && has(b'+')) {
-            let copy = Copy::bare(text);
+            let copy = DecodedText::bare(text);
             look(&self.bare, &copy);
             if copy.bytes.contains(&b'\n') {
                 look(&self.unwrapped, &copy.unwrapped());
             }
         }
         if is_printable(text) {
-            look(&self.plain, &Copy::printable(text));
+            look(&self.plain, &DecodedText::printable(text));
         }
         spans
     }
@@ -212,7 +212,7 @@ impl Redactor {
 
 /// Removes escapes. An incomplete escape at the end is dropped, because the following text could complete it.
 fn bare(text: &str) -> Vec<u8> {
-    let mut bytes = Copy::bare(text.as_bytes()).bytes;
+    let mut bytes = DecodedText::bare(text.as_bytes()).bytes;
     let open = bytes.iter().rposition(|byte| matches!(byte, b'%' | b'&'));
     if let Some(open) = open.filter(|open| bytes.len() - open <= 10) {
         let rest = bytes.get(open + 1..).unwrap_or_default();

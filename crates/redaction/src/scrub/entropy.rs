@@ -51,7 +51,7 @@ const MARK_BYTES: usize = 200;
 
 /// Finds them outside of the given spans, in order.
 pub(super) fn find(bytes: &[u8], outside: &[Span], allow: &[String]) -> Vec<Span> {
-    let mut looking = Looking { bytes, allow, spans: Vec::new(), word: (0, 0), allowed: (0, 0) };
+    let mut looking = EntropyScan { bytes, allow, spans: Vec::new(), word: (0, 0), allowed: (0, 0) };
     let mut at = 0;
     for span in outside {
         looking.within(at, span.start);
@@ -61,7 +61,7 @@ pub(super) fn find(bytes: &[u8], outside: &[Span], allow: &[String]) -> Vec<Span
     looking.spans
 }
 
-struct Looking<'a> {
+struct EntropyScan<'a> {
     bytes: &'a [u8],
     allow: &'a [String],
     spans: Vec<Span>,
@@ -71,7 +71,7 @@ struct Looking<'a> {
     allowed: (usize, usize),
 }
 
-impl Looking<'_> {
+impl EntropyScan<'_> {
     fn within(&mut self, start: usize, end: usize) {
         let mut at = start;
         while let Some((from, until)) = self.long_word(at, end) {

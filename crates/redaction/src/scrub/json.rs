@@ -19,7 +19,7 @@ pub(super) fn may_be(text: &str) -> bool {
 
 /// An open array or object.
 #[derive(Clone, Copy, Default)]
-struct Open {
+struct OpenContainer {
     is_object: bool,
     /// Whether the next value is secret, by its name, or in an array by the array's name.
     secret: bool,
@@ -38,7 +38,7 @@ impl Scrubber<'_> {
         let _: &RawValue = bobbin_definitions::json::from_str(text).ok()?;
         let bytes = text.as_bytes();
         work::add(bytes.len());
-        let mut walk = Walk { text, out: String::new(), copied: 0, open: vec![Open::default()] };
+        let mut walk = Walk { text, out: String::new(), copied: 0, open: vec![OpenContainer::default()] };
         let mut at = 0;
         while let Some(next) = bytes.get(at) {
             at = match next {
@@ -49,7 +49,11 @@ impl Scrubber<'_> {
                 }
                 b'{' | b'[' => {
                     let secret = *next == b'[' && walk.top().secret;
-                    walk.open.push(Open { is_object: *next == b'{', secret, ..Open::default() });
+                    walk.open.push(OpenContainer {
+                        is_object: *next == b'{',
+                        secret,
+                        ..OpenContainer::default()
+                    });
                     at + 1
                 }
                 b'}' | b']' => {
@@ -162,11 +166,11 @@ struct Walk<'t> {
     out: String,
     /// Length of the text that `out` contains.
     copied: usize,
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
 }
 
 impl Walk<'_> {
-    fn top(&self) -> Open {
+    fn top(&self) -> OpenContainer {
         self.open.last().copied().unwrap_or_default()
     }
 

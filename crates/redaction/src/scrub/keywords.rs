@@ -5,8 +5,8 @@ use crate::scrub::class;
 use crate::scrub::known;
 use crate::scrub::loose;
 use crate::scrub::loose::Command;
-use crate::scrub::name::{self, Says};
-use crate::scrub::value::{self, Found, Shape};
+use crate::scrub::name::{self, NameMeaning};
+use crate::scrub::value::{self, Shape, ValueMatch};
 use crate::scrub::{Kind, Span, before, byte, continues, part};
 
 /// Maximum bytes of blanks between a name and its value.
@@ -16,7 +16,7 @@ const ASSIGNS: [&[u8]; 9] = [b":=", b"=>", b"+=", b"?=", b".=", b"::=", b"??=", 
 
 /// Finds them in a text, in order.
 pub(super) fn find(bytes: &[u8], extra: &[Vec<u8>]) -> Vec<Span> {
-    let mut looking = Looking {
+    let mut looking = KeywordScan {
         bytes,
         extra,
         spans: Vec::new(),
@@ -35,7 +35,7 @@ pub(super) fn find(bytes: &[u8], extra: &[Vec<u8>]) -> Vec<Span> {
     }
 }
 
-struct Looking<'a> {
+struct KeywordScan<'a> {
     bytes: &'a [u8],
     extra: &'a [Vec<u8>],
     spans: Vec<Span>,
@@ -48,7 +48,7 @@ struct Looking<'a> {
     plain: usize,
 }
 
-impl Looking<'_> {
+impl KeywordScan<'_> {
     /// Handles the text at a position; returns the next position.
     fn step(&mut self, at: usize) -> usize {
         match byte(self.bytes, at) {
@@ -97,7 +97,7 @@ impl Looking<'_> {
         let name = part(bytes, start + usize::from(escape), end);
         self.note_command(name, start);
         let says = |shape| match shape {
-            Shape::Bearer => Some(Says::Secret),
+            Shape::Bearer => Some(NameMeaning::Secret),
             _ => name::says(name, self.extra).or_else(|| key_of_words(bytes, start, name)),
         };
         let shape = self.shape(name, start, end);
@@ -109,10 +109,11 @@ impl Looking<'_> {
                 None => end,
             };
         };
-        let shape = if says == Says::Authorization && shape == Shape::Colon { Shape::Header } else { shape };
+        let shape =
+            if says == NameMeaning::Authorization && shape == Shape::Colon { Shape::Header } else { shape };
         match value::find(bytes, from, shape, name) {
-            Found::Secret(span) => self.take(span),
-            Found::Past(place) => place.max(end),
+            ValueMatch::Secret(span) => self.take(span),
+            ValueMatch::Past(place) => place.max(end),
         }
     }
 
@@ -234,14 +235,14 @@ fn next_line(bytes: &[u8], at: usize) -> usize {
 }
 
 /// Recognizes `API key` in separate words.
-fn key_of_words(bytes: &[u8], start: usize, name: &[u8]) -> Option<Says> {
+fn key_of_words(bytes: &[u8], start: usize, name: &[u8]) -> Option<NameMeaning> {
     let before = part(bytes, start.saturating_sub(8), start);
     let is = |word: &[u8]| {
         before.len() >= word.len()
             && before.get(before.len() - word.len()..).is_some_and(|last| last.eq_ignore_ascii_case(word))
     };
     let words = [&b"api "[..], b"access ", b"secret ", b"private "];
-    (name.eq_ignore_ascii_case(b"key") && words.into_iter().any(is)).then_some(Says::Secret)
+    (name.eq_ignore_ascii_case(b"key") && words.into_iter().any(is)).then_some(NameMeaning::Secret)
 }
 
 /// Whether a byte can be part of a name.

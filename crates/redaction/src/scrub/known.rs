@@ -118,7 +118,7 @@ fn is_place(text: &[u8]) -> bool {
 
 /// The format of a token after its prefix.
 #[derive(Clone, Copy)]
-enum Rest {
+enum SuffixRule {
     /// At least this many letters, digits, `_` and `-`, with a digit or without words.
     Token(usize),
     /// The same, also with `.`.
@@ -141,117 +141,117 @@ const KINDS: u32 = 8;
 
 /// Prefixes of tokens, grouped by their first letter; a longer prefix comes before a shorter one that it
 /// starts with.
-const TOKENS: [(&[u8], Rest); 105] = [
-    (b"1//0", Rest::Token(24)),
-    (b"AKIA", Rest::Upper(16)),
-    (b"ASIA", Rest::Upper(16)),
-    (b"ABIA", Rest::Upper(16)),
-    (b"ACCA", Rest::Upper(16)),
-    (b"AIza", Rest::Token(30)),
-    (b"ATATT3x", Rest::Token(24)),
-    (b"AGE-SECRET-KEY-1", Rest::Token(24)),
-    (b"CFPAT-", Rest::Token(24)),
-    (b"CLOJARS_", Rest::Hex(40)),
-    (b"EZAK", Rest::Token(32)),
-    (b"FLWSECK_TEST-", Rest::Hex(12)),
-    (b"FLWSECK-", Rest::Hex(12)),
-    (b"GOCSPX-", Rest::Token(16)),
-    (b"LTAI", Rest::Token(12)),
-    (b"NRAK-", Rest::Token(24)),
-    (b"NRII-", Rest::Token(24)),
-    (b"PMAK-", Rest::Token(30)),
-    (b"SG.", Rest::Dotted(30)),
-    (b"SK", Rest::Hex(32)),
-    (b"dop_v1_", Rest::Hex(32)),
-    (b"doo_v1_", Rest::Hex(32)),
-    (b"dckr_pat_", Rest::Token(16)),
-    (b"dp.pt.", Rest::Token(24)),
-    (b"dapi", Rest::Hex(32)),
-    (b"dor_v1_", Rest::Hex(32)),
-    (b"eyJ", Rest::Dotted(24)),
-    (b"figd_", Rest::Token(24)),
-    (b"fo1_", Rest::Token(30)),
-    (b"fm2_", Rest::Token(30)),
-    (b"ghp_", Rest::Token(20)),
-    (b"gho_", Rest::Token(20)),
-    (b"ghu_", Rest::Token(20)),
-    (b"ghs_", Rest::Token(20)),
-    (b"ghr_", Rest::Token(20)),
-    (b"github_pat_", Rest::Token(20)),
-    (b"glpat-", Rest::Token(16)),
-    (b"glptt-", Rest::Token(16)),
-    (b"gldt-", Rest::Token(16)),
-    (b"glrt-", Rest::Token(16)),
-    (b"glcbt-", Rest::Token(16)),
-    (b"glsa_", Rest::Token(24)),
-    (b"glc_", Rest::Token(24)),
-    (b"gsk_", Rest::Token(24)),
-    (b"hf_", Rest::Token(24)),
-    (b"hvs.", Rest::Token(20)),
-    (b"key-", Rest::Hex(32)),
-    (b"lin_api_", Rest::Token(20)),
-    (b"lin_oauth_", Rest::Token(20)),
-    (b"npm_", Rest::Token(24)),
-    (b"ntn_", Rest::Token(30)),
-    (b"nvapi-", Rest::Token(40)),
-    (b"ops_eyJ", Rest::Token(24)),
-    (b"pypi-", Rest::Token(24)),
-    (b"pscale_tkn_", Rest::Token(20)),
-    (b"pscale_pw_", Rest::Token(20)),
-    (b"pscale_oauth_", Rest::Token(20)),
-    (b"pul-", Rest::Hex(40)),
-    (b"phx_", Rest::Token(30)),
-    (b"pplx-", Rest::Token(24)),
-    (b"pat", Rest::Split(14, 48)),
-    (b"rk_live_", Rest::Token(10)),
-    (b"rk_test_", Rest::Token(10)),
-    (b"rubygems_", Rest::Hex(32)),
-    (b"r8_", Rest::Token(24)),
-    (b"rnd_", Rest::Token(24)),
-    (b"rk_prod_", Rest::Token(10)),
-    (b"sk_live_", Rest::Token(10)),
-    (b"sk_test_", Rest::Token(10)),
-    (b"sk-proj-", Rest::Token(16)),
-    (b"sk-ant-", Rest::Token(16)),
-    (b"sk-or-", Rest::Token(16)),
-    (b"sk-", Rest::Token(24)),
-    (b"shpat_", Rest::Hex(24)),
-    (b"shpss_", Rest::Hex(24)),
-    (b"shpca_", Rest::Hex(24)),
-    (b"sq0atp-", Rest::Token(16)),
-    (b"sq0csp-", Rest::Token(16)),
-    (b"sntrys_", Rest::Token(24)),
-    (b"sntryu_", Rest::Hex(32)),
-    (b"sbp_", Rest::Hex(32)),
-    (b"shippo_live_", Rest::Hex(32)),
-    (b"sk_prod_", Rest::Token(10)),
-    (b"s-s4t2ud-", Rest::Hex(32)),
-    (b"s-s4t2af-", Rest::Hex(32)),
-    (b"sm_pat_", Rest::Token(16)),
-    (b"sm_aat_", Rest::Token(16)),
-    (b"sm_sat_", Rest::Token(16)),
-    (b"shippo_test_", Rest::Hex(32)),
-    (b"shppa_", Rest::Hex(24)),
-    (b"sgp_", Rest::Token(30)),
-    (b"s.", Rest::Exact(24)),
-    (b"tfp_", Rest::Token(24)),
-    (b"vercel_blob_rw_", Rest::Token(20)),
-    (b"whsec_", Rest::Token(16)),
-    (b"xoxb-", Rest::Token(10)),
-    (b"xoxp-", Rest::Token(10)),
-    (b"xoxa-", Rest::Token(10)),
-    (b"xoxr-", Rest::Token(10)),
-    (b"xoxs-", Rest::Token(10)),
-    (b"xoxe-", Rest::Token(10)),
-    (b"xapp-", Rest::Token(10)),
-    (b"xkeysib-", Rest::Hex(40)),
-    (b"xai-", Rest::Token(40)),
-    (b"ya29.", Rest::Token(16)),
+const TOKENS: [(&[u8], SuffixRule); 105] = [
+    (b"1//0", SuffixRule::Token(24)),
+    (b"AKIA", SuffixRule::Upper(16)),
+    (b"ASIA", SuffixRule::Upper(16)),
+    (b"ABIA", SuffixRule::Upper(16)),
+    (b"ACCA", SuffixRule::Upper(16)),
+    (b"AIza", SuffixRule::Token(30)),
+    (b"ATATT3x", SuffixRule::Token(24)),
+    (b"AGE-SECRET-KEY-1", SuffixRule::Token(24)),
+    (b"CFPAT-", SuffixRule::Token(24)),
+    (b"CLOJARS_", SuffixRule::Hex(40)),
+    (b"EZAK", SuffixRule::Token(32)),
+    (b"FLWSECK_TEST-", SuffixRule::Hex(12)),
+    (b"FLWSECK-", SuffixRule::Hex(12)),
+    (b"GOCSPX-", SuffixRule::Token(16)),
+    (b"LTAI", SuffixRule::Token(12)),
+    (b"NRAK-", SuffixRule::Token(24)),
+    (b"NRII-", SuffixRule::Token(24)),
+    (b"PMAK-", SuffixRule::Token(30)),
+    (b"SG.", SuffixRule::Dotted(30)),
+    (b"SK", SuffixRule::Hex(32)),
+    (b"dop_v1_", SuffixRule::Hex(32)),
+    (b"doo_v1_", SuffixRule::Hex(32)),
+    (b"dckr_pat_", SuffixRule::Token(16)),
+    (b"dp.pt.", SuffixRule::Token(24)),
+    (b"dapi", SuffixRule::Hex(32)),
+    (b"dor_v1_", SuffixRule::Hex(32)),
+    (b"eyJ", SuffixRule::Dotted(24)),
+    (b"figd_", SuffixRule::Token(24)),
+    (b"fo1_", SuffixRule::Token(30)),
+    (b"fm2_", SuffixRule::Token(30)),
+    (b"ghp_", SuffixRule::Token(20)),
+    (b"gho_", SuffixRule::Token(20)),
+    (b"ghu_", SuffixRule::Token(20)),
+    (b"ghs_", SuffixRule::Token(20)),
+    (b"ghr_", SuffixRule::Token(20)),
+    (b"github_pat_", SuffixRule::Token(20)),
+    (b"glpat-", SuffixRule::Token(16)),
+    (b"glptt-", SuffixRule::Token(16)),
+    (b"gldt-", SuffixRule::Token(16)),
+    (b"glrt-", SuffixRule::Token(16)),
+    (b"glcbt-", SuffixRule::Token(16)),
+    (b"glsa_", SuffixRule::Token(24)),
+    (b"glc_", SuffixRule::Token(24)),
+    (b"gsk_", SuffixRule::Token(24)),
+    (b"hf_", SuffixRule::Token(24)),
+    (b"hvs.", SuffixRule::Token(20)),
+    (b"key-", SuffixRule::Hex(32)),
+    (b"lin_api_", SuffixRule::Token(20)),
+    (b"lin_oauth_", SuffixRule::Token(20)),
+    (b"npm_", SuffixRule::Token(24)),
+    (b"ntn_", SuffixRule::Token(30)),
+    (b"nvapi-", SuffixRule::Token(40)),
+    (b"ops_eyJ", SuffixRule::Token(24)),
+    (b"pypi-", SuffixRule::Token(24)),
+    (b"pscale_tkn_", SuffixRule::Token(20)),
+    (b"pscale_pw_", SuffixRule::Token(20)),
+    (b"pscale_oauth_", SuffixRule::Token(20)),
+    (b"pul-", SuffixRule::Hex(40)),
+    (b"phx_", SuffixRule::Token(30)),
+    (b"pplx-", SuffixRule::Token(24)),
+    (b"pat", SuffixRule::Split(14, 48)),
+    (b"rk_live_", SuffixRule::Token(10)),
+    (b"rk_test_", SuffixRule::Token(10)),
+    (b"rubygems_", SuffixRule::Hex(32)),
+    (b"r8_", SuffixRule::Token(24)),
+    (b"rnd_", SuffixRule::Token(24)),
+    (b"rk_prod_", SuffixRule::Token(10)),
+    (b"sk_live_", SuffixRule::Token(10)),
+    (b"sk_test_", SuffixRule::Token(10)),
+    (b"sk-proj-", SuffixRule::Token(16)),
+    (b"sk-ant-", SuffixRule::Token(16)),
+    (b"sk-or-", SuffixRule::Token(16)),
+    (b"sk-", SuffixRule::Token(24)),
+    (b"shpat_", SuffixRule::Hex(24)),
+    (b"shpss_", SuffixRule::Hex(24)),
+    (b"shpca_", SuffixRule::Hex(24)),
+    (b"sq0atp-", SuffixRule::Token(16)),
+    (b"sq0csp-", SuffixRule::Token(16)),
+    (b"sntrys_", SuffixRule::Token(24)),
+    (b"sntryu_", SuffixRule::Hex(32)),
+    (b"sbp_", SuffixRule::Hex(32)),
+    (b"shippo_live_", SuffixRule::Hex(32)),
+    (b"sk_prod_", SuffixRule::Token(10)),
+    (b"s-s4t2ud-", SuffixRule::Hex(32)),
+    (b"s-s4t2af-", SuffixRule::Hex(32)),
+    (b"sm_pat_", SuffixRule::Token(16)),
+    (b"sm_aat_", SuffixRule::Token(16)),
+    (b"sm_sat_", SuffixRule::Token(16)),
+    (b"shippo_test_", SuffixRule::Hex(32)),
+    (b"shppa_", SuffixRule::Hex(24)),
+    (b"sgp_", SuffixRule::Token(30)),
+    (b"s.", SuffixRule::Exact(24)),
+    (b"tfp_", SuffixRule::Token(24)),
+    (b"vercel_blob_rw_", SuffixRule::Token(20)),
+    (b"whsec_", SuffixRule::Token(16)),
+    (b"xoxb-", SuffixRule::Token(10)),
+    (b"xoxp-", SuffixRule::Token(10)),
+    (b"xoxa-", SuffixRule::Token(10)),
+    (b"xoxr-", SuffixRule::Token(10)),
+    (b"xoxs-", SuffixRule::Token(10)),
+    (b"xoxe-", SuffixRule::Token(10)),
+    (b"xapp-", SuffixRule::Token(10)),
+    (b"xkeysib-", SuffixRule::Hex(40)),
+    (b"xai-", SuffixRule::Token(40)),
+    (b"ya29.", SuffixRule::Token(16)),
 ];
 
 /// The tokens with a common first letter.
 #[derive(Clone, Copy)]
-struct Begins {
+struct PrefixRange {
     /// Their range in the list.
     first: usize,
     end: usize,
@@ -259,11 +259,11 @@ struct Begins {
     seconds: u128,
 }
 
-const BEGINS: [Begins; 128] = begins();
+const BEGINS: [PrefixRange; 128] = begins();
 
 #[allow(clippy::indexing_slicing, reason = "the compiler evaluates it")]
-const fn begins() -> [Begins; 128] {
-    let mut begins = [Begins { first: 0, end: 0, seconds: 0 }; 128];
+const fn begins() -> [PrefixRange; 128] {
+    let mut begins = [PrefixRange { first: 0, end: 0, seconds: 0 }; 128];
     let mut at = 0;
     while at < TOKENS.len() {
         let start = TOKENS[at].0;
@@ -281,7 +281,7 @@ const fn begins() -> [Begins; 128] {
 
 /// The end of a token with a known prefix at a position.
 pub(super) fn token(bytes: &[u8], at: usize) -> Option<usize> {
-    let Begins { first, end, seconds } = *BEGINS.get(usize::from(byte(bytes, at)))?;
+    let PrefixRange { first, end, seconds } = *BEGINS.get(usize::from(byte(bytes, at)))?;
     let second = byte(bytes, at + 1);
     if seconds.checked_shr(u32::from(second)).unwrap_or(0) & 1 == 0 {
         return None;
@@ -299,13 +299,13 @@ pub(super) fn token(bytes: &[u8], at: usize) -> Option<usize> {
         };
         let has = |length: usize, is: &dyn Fn(&u8) -> bool| part(bytes, from, from + length).iter().any(is);
         let (of, fits): (&dyn Fn(&u8) -> bool, bool) = match *rest {
-            Rest::Token(least) => {
+            SuffixRule::Token(least) => {
                 let length = count(&wide, TOKEN_BYTES);
                 let odd = |text| !words::are_words(text) && varies(text);
                 let digits = has(length, &u8::is_ascii_digit);
                 (&wide, length >= least && (digits || odd(part(bytes, from, from + length))))
             }
-            Rest::Dotted(least) => {
+            SuffixRule::Dotted(least) => {
                 let dotted: &dyn Fn(&u8) -> bool =
                     &|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
                 let length = count(dotted, TOKEN_BYTES);
@@ -314,18 +314,18 @@ pub(super) fn token(bytes: &[u8], at: usize) -> Option<usize> {
                     length >= least && has(length, &|byte| *byte == b'.') && has(length, &u8::is_ascii_digit),
                 )
             }
-            Rest::Upper(exact) => {
+            SuffixRule::Upper(exact) => {
                 let upper: &dyn Fn(&u8) -> bool = &|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit();
                 let length = count(upper, exact + 1);
                 (upper, length == exact && !wide(&byte(bytes, from + length)))
             }
-            Rest::Hex(least) => (&u8::is_ascii_hexdigit, count(&u8::is_ascii_hexdigit, least) == least),
-            Rest::Exact(exact) => {
+            SuffixRule::Hex(least) => (&u8::is_ascii_hexdigit, count(&u8::is_ascii_hexdigit, least) == least),
+            SuffixRule::Exact(exact) => {
                 let length = count(&u8::is_ascii_alphanumeric, exact + 1);
                 let odd = has(length, &u8::is_ascii_digit) && has(length, &u8::is_ascii_uppercase);
                 (&u8::is_ascii_alphanumeric, length == exact && odd && !wide(&byte(bytes, from + length)))
             }
-            Rest::Split(first, second) => {
+            SuffixRule::Split(first, second) => {
                 let length = count(&u8::is_ascii_alphanumeric, first + 1);
                 let hex = part(bytes, from + length + 1, from + length + 1 + second);
                 let fits = length == first && byte(bytes, from + length) == b'.' && hex.len() == second;

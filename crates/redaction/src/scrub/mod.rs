@@ -26,7 +26,7 @@ pub mod words;
 use serde_json::Value;
 
 use crate::redact::work;
-use bobbin_definitions::definitions::scrub::{Scrub, ScrubAction, Scrubbed};
+use bobbin_definitions::definitions::scrub::{Scrub, ScrubAction, ScrubCounts};
 
 /// Replaces a value after a name.
 pub const KEYWORD: &str = "[REDACTED]";
@@ -85,15 +85,15 @@ enum Kind {
 pub struct Scrubber<'r> {
     rules: &'r Rules,
     /// Numbers of replaced texts.
-    pub replaced: Scrubbed,
+    pub replaced: ScrubCounts,
     /// Numbers of found texts that were kept.
-    pub reported: Scrubbed,
+    pub reported: ScrubCounts,
 }
 
 impl<'r> Scrubber<'r> {
     /// Starts with no findings.
     pub fn new(rules: &'r Rules) -> Scrubber<'r> {
-        Scrubber { rules, replaced: Scrubbed::default(), reported: Scrubbed::default() }
+        Scrubber { rules, replaced: ScrubCounts::default(), reported: ScrubCounts::default() }
     }
 
     /// Scrubs a text.

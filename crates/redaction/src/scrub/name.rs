@@ -75,7 +75,7 @@ pub(super) fn may_matter(name: &[u8]) -> bool {
 
 /// The meaning of a name for its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum NameMeaning {
     /// The value is secret.
     Secret,
     /// The value is a scheme followed by a secret.
@@ -124,14 +124,14 @@ impl Letters {
 }
 
 /// Whether the value of a name is secret.
-pub(super) fn says(name: &[u8], extra: &[Vec<u8>]) -> Option<Says> {
+pub(super) fn says(name: &[u8], extra: &[Vec<u8>]) -> Option<NameMeaning> {
     let letters = Letters::of(name);
     let mut text = letters.as_slice();
     let word = |text: &[u8], ending: &[u8]| {
         text.ends_with(ending) && (text.len() == ending.len() || letters.begins_at(text.len() - ending.len()))
     };
     if extra.iter().any(|name| word(text, name)) {
-        return Some(Says::Secret);
+        return Some(NameMeaning::Secret);
     }
     while let [rest @ .., b'0'..=b'9'] = text {
         text = rest;
@@ -142,7 +142,7 @@ pub(super) fn says(name: &[u8], extra: &[Vec<u8>]) -> Option<Says> {
         }
     }
     if word(text, b"authorization") {
-        return Some(Says::Authorization);
+        return Some(NameMeaning::Authorization);
     }
     let ends = |endings: &[&[u8]]| endings.iter().any(|ending| text.ends_with(ending));
     if ends(&NO_SECRETS) {
@@ -151,7 +151,7 @@ pub(super) fn says(name: &[u8], extra: &[Vec<u8>]) -> Option<Says> {
     let is = ends(&ENDINGS)
         || text == b"pwd"
         || WORDS.iter().any(|ending| word(text, ending) && text.len() > ending.len());
-    is.then_some(Says::Secret)
+    is.then_some(NameMeaning::Secret)
 }
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
             "csrf_token",
             "a_name_that_is_so_long_that_only_its_end_can_be_looked_at_x_password",
         ] {
-            assert_eq!(says(name.as_bytes(), &extra), Some(Says::Secret), "{name}");
+            assert_eq!(says(name.as_bytes(), &extra), Some(NameMeaning::Secret), "{name}");
         }
         for name in [
             "tokens",
@@ -212,7 +212,7 @@ mod tests {
         ] {
             assert_eq!(says(name.as_bytes(), &extra), None, "{name}");
         }
-        assert_eq!(says(b"Proxy-Authorization", &[]), Some(Says::Authorization));
+        assert_eq!(says(b"Proxy-Authorization", &[]), Some(NameMeaning::Authorization));
         let all = ENDINGS.iter().chain(&WORDS).chain(&TAILS).copied();
         for name in all.chain([b"authorization".as_slice(), b"bearer", b"key", b"pass", b"by", b"value"]) {
             assert!(may_matter(name), "{}", name.escape_ascii());

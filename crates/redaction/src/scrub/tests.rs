@@ -165,7 +165,7 @@ fn json_is_looked_at_by_its_values_and_stays_as_it_was_printed() {
     let expected =
         format!(r#"{{"z":1,"password":"[REDACTED]","a":["4eC39HqLyjWDarjtT1zdp7dcQ9",0.1,{}]}}"#, u64::MAX);
     assert_eq!(clean.to_string(), expected);
-    assert_eq!(scrubber.replaced, Scrubbed { keywords: 1, entropy: 0 });
+    assert_eq!(scrubber.replaced, ScrubCounts { keywords: 1, entropy: 0 });
 }
 
 #[test]

@@ -147,14 +147,14 @@ pub(super) fn quote(bytes: &[u8], at: usize) -> Option<Quote> {
 }
 
 /// The result for a possible value.
-pub(super) enum Found {
+pub(super) enum ValueMatch {
     Secret(Span),
     /// Not a secret; continue here.
     Past(usize),
 }
 
 /// Checks the value at a position, after a name.
-pub(super) fn find(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> Found {
+pub(super) fn find(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> ValueMatch {
     // A prefix: `b"…"`, `f"…"`.
     let prefixed = matches!(byte(bytes, start) | 0x20, b'b' | b'f' | b'r' | b'u');
     let open = start + usize::from(prefixed && quote(bytes, start + 1).is_some());
@@ -162,14 +162,14 @@ pub(super) fn find(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> Fou
     if let Some(quote) = quote(bytes, open).filter(|_| shape != Shape::Tag) {
         let from = open + quote.length();
         if starts_elsewhere(bytes, from) {
-            return Found::Past(from);
+            return ValueMatch::Past(from);
         }
         if let Some(end) = closing(bytes, from, quote) {
             let text = credentials(part(bytes, from, end));
             let from = end - text.len();
             return match is_none(text) {
-                true => Found::Past(from),
-                false => Found::Secret(Span { start: from, end, kind: Kind::Keyword }),
+                true => ValueMatch::Past(from),
+                false => ValueMatch::Secret(Span { start: from, end, kind: Kind::Keyword }),
             };
         }
         start = from;
@@ -206,17 +206,17 @@ fn closing(bytes: &[u8], from: usize, quote: Quote) -> Option<usize> {
 }
 
 /// Checks an unquoted value.
-fn bare(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> Found {
+fn bare(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> ValueMatch {
     if starts_elsewhere(bytes, start) || is_path(bytes, start) {
-        return Found::Past(start);
+        return ValueMatch::Past(start);
     }
     if shape.is_code() && is_expression(bytes, start, shape) {
-        return Found::Past(start);
+        return ValueMatch::Past(start);
     }
     let start =
         if shape == Shape::Header { start + scheme(part(bytes, start, start + LOOK_BYTES)) } else { start };
     if continues(bytes, start, b"&[") {
-        return Found::Past(start);
+        return ValueMatch::Past(start);
     }
     let mut end = end(bytes, start, shape);
     while end > start + 1 && before(bytes, end) == b'.' && shape != Shape::Line {
@@ -230,33 +230,33 @@ fn bare(bytes: &[u8], start: usize, shape: Shape, name: &[u8]) -> Found {
     let place =
         opens && !matches!(shape, Shape::Line | Shape::Query | Shape::Tag) && text.len() < PROSE_CHARS;
     if is_none(text) || text.len() <= 2 || is_number(text) || is_type(text) {
-        return Found::Past(start);
+        return ValueMatch::Past(start);
     }
     if place && text.iter().skip(1).all(u8::is_ascii_alphabetic) {
-        return Found::Past(start);
+        return ValueMatch::Past(start);
     }
     // After the scheme of a header there is no prose.
     let prose = shape != Shape::Header || words::are_words(text);
     if shape.is_prose() && prose && is_word(text) {
-        return Found::Past(end);
+        return ValueMatch::Past(end);
     }
     if shape == Shape::Tag && !closes(bytes, end) {
-        return Found::Past(start);
+        return ValueMatch::Past(start);
     }
     let letters = text.iter().all(u8::is_ascii_alphabetic);
     if matches!(shape, Shape::Is | Shape::Bearer)
         && (text.len() < LEAST_CHARS || (letters && words::are_words(text)) || is_compound(text))
     {
-        return Found::Past(start);
+        return ValueMatch::Past(start);
     }
     if is_variable(bytes, text, end, shape, name) {
-        return Found::Past(end);
+        return ValueMatch::Past(end);
     }
     let kind = match shape {
         Shape::Json(quote) => Kind::Quoted(quote.text()),
         _ => Kind::Keyword,
     };
-    Found::Secret(Span { start, end, kind })
+    ValueMatch::Secret(Span { start, end, kind })
 }
 
 /// Whether an element ends here, or at the start of the next line.
@@ -320,7 +320,7 @@ pub(super) fn credentials(text: &[u8]) -> &[u8] {
 }
 
 /// The value after the type of a field: `password: String = "…"`.
-fn after_type(bytes: &[u8], text: &[u8], end: usize, shape: Shape, name: &[u8]) -> Option<Found> {
+fn after_type(bytes: &[u8], text: &[u8], end: usize, shape: Shape, name: &[u8]) -> Option<ValueMatch> {
     let named =
         !text.is_empty() && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"&_.".contains(byte));
     let assigned = shape == Shape::Colon && named && continues(bytes, end, b" = ");

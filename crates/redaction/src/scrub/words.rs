@@ -1,7 +1,7 @@
 //! Whether a long text consists of words: names of functions and files, paths, cache keys. Pairs of letters
 //! in random texts are unusual in any language.
 
-use bobbin_definitions::letters::are_usual;
+use bobbin_definitions::bigrams::is_common;
 
 /// Minimum usual pairs of letters, out of ten.
 const USUAL_OF_TEN: usize = 6;
@@ -16,7 +16,7 @@ pub(super) fn are_words(text: &[u8]) -> bool {
             letters += 1;
             if last.is_ascii_alphabetic() && !hump {
                 pairs += 1;
-                usual += usize::from(are_usual(last, *byte));
+                usual += usize::from(is_common(last, *byte));
             }
         }
         let same = (byte.is_ascii_alphabetic() && last.is_ascii_alphabetic() && !hump)

@@ -1,11 +1,11 @@
 //! `ThreadState` for sandboxed code (spec §12): one function, `call(method, ...args)`, from which the harness
 //! creates the members of `state`. Every argument is untrusted.
 //!
-//! * `files`: members for files. `afar`: members of another thread. `options`: parsing of options and inputs.
+//! * `files`: members for files. `remote_thread`: members of another thread. `options`: parsing of options and inputs.
 
-pub(crate) mod afar;
 pub(crate) mod files;
 pub(crate) mod options;
+pub(crate) mod remote_thread;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,14 +17,14 @@ use crate::error::{Error, Result};
 use crate::json;
 use crate::request::Query;
 use crate::request::fields::Body;
-use crate::sandbox::{Function, Thrown, Value};
+use crate::sandbox::{Exception, Function, Value};
 use crate::sdk::ThreadState;
 use crate::sdk::messages::MessageUpdate;
 use crate::store::side::Side;
 use crate::work::code::args::Args;
-use crate::work::code::bridge::afar::remote;
 use crate::work::code::bridge::files::file_method;
 use crate::work::code::bridge::options::{effect, env_kind, if_value, message, told};
+use crate::work::code::bridge::remote_thread::remote;
 
 /// The function that calls a thread. `env`: the variables that the definition declares; no others are
 /// visible.
@@ -56,10 +56,10 @@ pub(crate) fn call(state: &ThreadState, env: Map<String, Json>) -> Function {
     })
 }
 
-fn declared(env: &Map<String, Json>, name: &str) -> Result<Value, Thrown> {
+fn declared(env: &Map<String, Json>, name: &str) -> Result<Value, Exception> {
     let value = env.get(name).and_then(Json::as_str);
     value.map(Value::from).ok_or_else(|| {
-        Thrown::new(format!(
+        Exception::new(format!(
             "env: there is no value for {name}, or the definition does not list it in `variables`."
         ))
     })

@@ -33,7 +33,7 @@ pub(crate) fn message(fields: Map<String, Json>) -> Result<NewMessage> {
     let role = body.take("role").ok_or_else(|| Error::missing("role"))?;
     let role = crate::json::from_value(role)
         .map_err(|_| Error::field("role", "`role` must be user, assistant or system."))?;
-    let attachments = crate::sdk::given::parse(&mut body)?;
+    let attachments = crate::sdk::attachment_input::parse(&mut body)?;
     let message = NewMessage {
         role,
         content: body.string("content")?.unwrap_or_default(),

@@ -4,14 +4,16 @@
 use bobbin::access::Caller;
 use bobbin::access::links::Links;
 use bobbin::definitions::{Agent, Catalog};
-use bobbin::engine::feed::FeedOf;
+use bobbin::engine::feed::FeedTarget;
 use bobbin::json;
 use bobbin::protocols::ag_ui::answers::Plan;
 use bobbin::protocols::ag_ui::events::{AgUi, Settings};
-use bobbin::protocols::ag_ui::message::{Shown, is_called, is_context, is_run_of, kept, messages, run_of};
+use bobbin::protocols::ag_ui::message::{
+    DisplaySettings, is_called, is_context, is_run_of, kept, messages, run_of,
+};
 use bobbin::protocols::ag_ui::parts::pending;
-use bobbin::protocols::ag_ui::places::Place;
-use bobbin::protocols::ag_ui::request::{Held, RunRequest, Said, Until};
+use bobbin::protocols::ag_ui::request::{ClientMessages, HistoryLimit, RunRequest, UserMessage};
+use bobbin::protocols::ag_ui::resume::Position;
 use bobbin::protocols::ag_ui::revision::{Change, Revision, revision};
 use bobbin::protocols::ag_ui::tanstack::with_parts;
 use bobbin::protocols::run_events::seq_of;
@@ -24,9 +26,9 @@ use wasm_bindgen::prelude::*;
 use crate::answer::{self, Response};
 use crate::bindings::{Env, thrown};
 use crate::create;
-use crate::events::{self, Encoded, EventsRequest, How};
+use crate::events::{self, EventsRequest, FeedEncoding, ResponseForm};
 use crate::protocols::encoder::Encoder;
-use crate::protocols::thread_client::{Found, Step, Stops, Talk, good, text_of, told};
+use crate::protocols::thread_client::{Step, Stopped, ThreadClient, ThreadTarget, good, text_of, told};
 
 /// Messages in a page of the history, unless the client requests another number.
 const PAGE_ROWS: &str = "100";
@@ -69,17 +71,17 @@ impl AgUiRequest<'_> {
         found.ok_or_else(|| agents::not_exposed(self.catalog, self.agent))
     }
 
-    fn talk(&self) -> Talk<'_> {
-        Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
+    fn talk(&self) -> ThreadClient<'_> {
+        ThreadClient { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
     }
 
     /// The thread of an existing conversation.
-    async fn thread(&self, name: &str) -> Step<Option<Found>> {
+    async fn thread(&self, name: &str) -> Step<Option<ThreadTarget>> {
         self.talk().thread(name, self.agent()?, "threadId").await
     }
 
     /// The thread of a conversation. Creates it with the earlier messages if it does not exist.
-    async fn thread_or_new(&self, request: &RunRequest<'_>) -> Step<Found> {
+    async fn thread_or_new(&self, request: &RunRequest<'_>) -> Step<ThreadTarget> {
         let agent = self.agent()?;
         if let Some(thread) = self.thread(&request.thread).await? {
             return Ok(thread);
@@ -110,7 +112,7 @@ impl AgUiRequest<'_> {
         self.check_tools(&request.tools)?;
         if self.query.get("threadId").is_some_and(|named| named != request.thread) {
             let text = "The address and the body name two conversations.";
-            return Err(Stops::Error(Error::field("threadId", text)));
+            return Err(Stopped::Error(Error::field("threadId", text)));
         }
         let says = !request.said.is_empty();
         let thread = if says {
@@ -128,23 +130,25 @@ impl AgUiRequest<'_> {
                     Some(message) => message,
                     None => self.say(&thread, &request).await?,
                 };
-                (FeedOf::Message(message), request.held(Until::All)?)
+                (FeedTarget::Message(message), request.held(HistoryLimit::All)?)
             }
             Some(reply) => {
-                let held = request.held(Until::Reply(&reply))?;
+                let held = request.held(HistoryLimit::Reply(&reply))?;
                 settings.continues = Some(reply.clone());
-                (FeedOf::From(reply), held)
+                (FeedTarget::From(reply), held)
             }
             // Nothing is new, or the answers belong to no call of a reply: send everything after the last
             // message of a person again.
-            None => (FeedOf::Tail(self.newest_run(&thread).await?), request.held(Until::LastSaid)?),
+            None => {
+                (FeedTarget::Tail(self.newest_run(&thread).await?), request.held(HistoryLimit::LastSaid)?)
+            }
         };
-        let Held { messages, results, afresh } = held;
+        let ClientMessages { messages, results, afresh } = held;
         self.follow(&thread, of, Settings { held: messages, results, afresh, ..settings }).await
     }
 
     /// Decides the waits that the client answers. Returns the newest reply whose calls they belong to.
-    async fn decide(&self, thread: &Found, request: &RunRequest<'_>) -> Step<Option<String>> {
+    async fn decide(&self, thread: &ThreadTarget, request: &RunRequest<'_>) -> Step<Option<String>> {
         if request.answers.is_empty() {
             return Ok(None);
         }
@@ -168,7 +172,7 @@ impl AgUiRequest<'_> {
     /// Handles a repeated message of a client whose list of messages is authoritative: edits its text, or
     /// regenerates its answer. Does nothing if the same request was made before, or the answer is in
     /// progress.
-    async fn revised(&self, thread: &Found, request: &RunRequest<'_>) -> Step<Option<String>> {
+    async fn revised(&self, thread: &ThreadTarget, request: &RunRequest<'_>) -> Step<Option<String>> {
         if !self.query.flag("revise")? {
             return Ok(None);
         }
@@ -189,11 +193,11 @@ impl AgUiRequest<'_> {
 
     /// Stores the new messages of a person as one message, once, and returns its id. Messages that the thread
     /// has are skipped.
-    async fn say(&self, thread: &Found, request: &RunRequest<'_>) -> Step<String> {
-        let mut new: Vec<&Said> = request.said.iter().collect();
+    async fn say(&self, thread: &ThreadTarget, request: &RunRequest<'_>) -> Step<String> {
+        let mut new: Vec<&UserMessage> = request.said.iter().collect();
         if new.len() > 1 || request.context.is_some() {
             let rows = self.rows(thread, &[("limit", SOUGHT_ROWS), ("includeSilent", "true")]).await?;
-            let known = |said: &Said| rows.iter().rev().find(|row| is_called(row, &said.id));
+            let known = |said: &UserMessage| rows.iter().rev().find(|row| is_called(row, &said.id));
             if let Some(last) = new.last().and_then(|said| known(said)) {
                 return Ok(text_of(last, "id").to_owned());
             }
@@ -220,13 +224,18 @@ impl AgUiRequest<'_> {
         }
         let posted = good(told)?;
         match text_of(&posted, "messageId") {
-            "" => Err(Stops::Error(Error::internal("a message was stored and has no id"))),
+            "" => Err(Stopped::Error(Error::internal("a message was stored and has no id"))),
             id => Ok(id.to_owned()),
         }
     }
 
     /// Stores the page's context as a message that people are not shown, unless it equals the last one.
-    async fn tell_context(&self, thread: &Found, request: &RunRequest<'_>, rows: &[Value]) -> Step<()> {
+    async fn tell_context(
+        &self,
+        thread: &ThreadTarget,
+        request: &RunRequest<'_>,
+        rows: &[Value],
+    ) -> Step<()> {
         let Some(text) = &request.context else { return Ok(()) };
         let told = rows.iter().rev().find(|row| is_context(row));
         if told.is_some_and(|row| text_of(row, "content") == text) {
@@ -240,7 +249,7 @@ impl AgUiRequest<'_> {
         good(told).map(|_| ())
     }
 
-    async fn newest_run(&self, thread: &Found) -> Step<String> {
+    async fn newest_run(&self, thread: &ThreadTarget) -> Step<String> {
         let newest = self.talk().newest_run(&thread.id).await?;
         let missing = || {
             Error::field("messages", "Nothing is new, and nothing was answered yet.")
@@ -250,11 +259,11 @@ impl AgUiRequest<'_> {
     }
 
     /// The newest messages, oldest first.
-    async fn rows(&self, thread: &Found, query: &[(&str, &str)]) -> Step<Vec<Value>> {
+    async fn rows(&self, thread: &ThreadTarget, query: &[(&str, &str)]) -> Step<Vec<Value>> {
         Ok(self.talk().page(&thread.id, query).await?.0)
     }
 
-    fn settings(&self, thread: &Found, conversation: &str, run: &str) -> Result<Settings> {
+    fn settings(&self, thread: &ThreadTarget, conversation: &str, run: &str) -> Result<Settings> {
         Ok(Settings {
             conversation: conversation.to_owned(),
             run: run.to_owned(),
@@ -274,7 +283,7 @@ impl AgUiRequest<'_> {
     }
 
     /// The position up to which the client has read.
-    fn after(&self) -> Result<Option<Place>> {
+    fn after(&self) -> Result<Option<Position>> {
         let header = self.last_event_id.map(|id| ("Last-Event-ID", id));
         let query = self.query.get("offset").map(|id| ("offset", id));
         let named = header.or(query).filter(|(_, id)| !id.is_empty() && *id != FROM_THE_BEGINNING);
@@ -283,10 +292,10 @@ impl AgUiRequest<'_> {
             Error::field(field, format!("`{field}` is no id of an event of this route."))
                 .hint("Send the id of the last event that was read; without one, all of the run is told.")
         };
-        Place::parse(id).map(Some).ok_or_else(wrong)
+        Position::parse(id).map(Some).ok_or_else(wrong)
     }
 
-    async fn follow(&self, thread: &Found, of: FeedOf, settings: Settings) -> Step<Response> {
+    async fn follow(&self, thread: &ThreadTarget, of: FeedTarget, settings: Settings) -> Step<Response> {
         let settings = Settings { told_of: told_of(&of), ..settings };
         let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
         let mut query = vec![("progress".to_owned(), "0".to_owned())];
@@ -299,8 +308,10 @@ impl AgUiRequest<'_> {
             origin: self.origin,
         };
         let extra = vec![("x-bobbin-thread".to_owned(), thread.id.clone())];
-        let encoded = Encoded { extra, encoder: Encoder::new(AgUi::new(settings)).into() };
-        events::answered(&threads, self.ctx, wanted, of, How::Streamed, encoded).await?.map_err(Stops::Told)
+        let encoded = FeedEncoding { extra, encoder: Encoder::new(AgUi::new(settings)).into() };
+        events::answered(&threads, self.ctx, wanted, of, ResponseForm::Streamed, encoded)
+            .await?
+            .map_err(Stopped::Told)
     }
 
     async fn got(&self) -> Step<Response> {
@@ -311,7 +322,7 @@ impl AgUiRequest<'_> {
         let run = self.query.get("runId").filter(|id| !id.is_empty());
         let Some(thread) = self.thread(conversation).await? else {
             if run.is_some() {
-                return Err(Stops::Error(bobbin::access::no_thread()));
+                return Err(Stopped::Error(bobbin::access::no_thread()));
             }
             return self.value(&json!({
                 "threadId": null, "messages": [], "activeRun": null, "interrupts": null, "page": { "truncated": false },
@@ -324,19 +335,19 @@ impl AgUiRequest<'_> {
     }
 
     fn value(&self, value: &Value) -> Step<Response> {
-        answer::of_value(value, self.origin).map_err(|error| Stops::Error(Error::internal(thrown(&error))))
+        answer::of_value(value, self.origin).map_err(|error| Stopped::Error(Error::internal(thrown(&error))))
     }
 
     /// A run from its beginning, named by the client's id or the thread's.
-    async fn replay(&self, thread: &Found, conversation: &str, run: &str) -> Step<Response> {
+    async fn replay(&self, thread: &ThreadTarget, conversation: &str, run: &str) -> Step<Response> {
         let rows = self.rows(thread, &[("limit", SOUGHT_ROWS)]).await?;
         let asked = rows.iter().rposition(|row| is_run_of(row, run));
         // A run named by the thread's id is sent from the last message of a person.
         let said = || rows.iter().rposition(|row| text_of(row, "role") == "user");
         let held = asked.or_else(said).and_then(|at| rows.get(..=at)).unwrap_or_default();
         let of = match asked.and_then(|at| rows.get(at)) {
-            Some(row) => FeedOf::Message(text_of(row, "id").to_owned()),
-            None => FeedOf::Tail(run.to_owned()),
+            Some(row) => FeedTarget::Message(text_of(row, "id").to_owned()),
+            None => FeedTarget::Tail(run.to_owned()),
         };
         let mut settings = self.settings(thread, conversation, run)?;
         let held: Vec<String> = self.shown(thread, held)?.iter().map(Value::to_string).collect();
@@ -344,14 +355,14 @@ impl AgUiRequest<'_> {
         self.follow(thread, of, settings).await
     }
 
-    fn shown(&self, thread: &Found, rows: &[Value]) -> Result<Vec<Value>> {
+    fn shown(&self, thread: &ThreadTarget, rows: &[Value]) -> Result<Vec<Value>> {
         let links = self.links.clone().map(|links| links.of_life(thread.life));
         let reasoning = self.query.flag("reasoning")?;
-        Ok(messages(rows, &Shown { thread: &thread.id, links: links.as_ref(), reasoning }))
+        Ok(messages(rows, &DisplaySettings { thread: &thread.id, links: links.as_ref(), reasoning }))
     }
 
     /// The initial state for a client.
-    async fn history(&self, thread: &Found) -> Step<Response> {
+    async fn history(&self, thread: &ThreadTarget) -> Step<Response> {
         let mut query = vec![("limit", self.query.get("limit").unwrap_or(PAGE_ROWS))];
         query.extend(self.query.get("before").map(|before| ("before", before)));
         let (rows, more) = self.talk().page(&thread.id, &query).await?;
@@ -390,7 +401,7 @@ impl AgUiRequest<'_> {
     }
 
     /// Open waits, as interrupts of a run.
-    async fn pending(&self, thread: &Found, run: &str) -> Step<Vec<Value>> {
+    async fn pending(&self, thread: &ThreadTarget, run: &str) -> Step<Vec<Value>> {
         let told = self.talk().ask(&thread.id, ThreadRoute::ListWaits, &[], None, "").await?;
         let body = good(told)?;
         let waits = body.get("waits").and_then(Value::as_array).into_iter().flatten();
@@ -399,10 +410,10 @@ impl AgUiRequest<'_> {
 }
 
 /// The prefix of the ids of a feed's events.
-fn told_of(of: &FeedOf) -> String {
+fn told_of(of: &FeedTarget) -> String {
     match of {
-        FeedOf::Message(id) => format!("m{}", seq_of(id)),
-        FeedOf::From(id) => format!("f{}", seq_of(id)),
-        FeedOf::Run(run) | FeedOf::Tail(run) => run.replace('_', ""),
+        FeedTarget::Message(id) => format!("m{}", seq_of(id)),
+        FeedTarget::From(id) => format!("f{}", seq_of(id)),
+        FeedTarget::Run(run) | FeedTarget::Tail(run) => run.replace('_', ""),
     }
 }

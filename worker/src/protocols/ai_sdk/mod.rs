@@ -6,12 +6,12 @@ use std::cell::RefCell;
 use bobbin::access::Caller;
 use bobbin::access::links::Links;
 use bobbin::definitions::{Agent, Catalog};
-use bobbin::engine::feed::FeedOf;
+use bobbin::engine::feed::FeedTarget;
 use bobbin::json;
 use bobbin::protocols::ai_sdk::answers::Plan;
-use bobbin::protocols::ai_sdk::message::{Ran, history};
-use bobbin::protocols::ai_sdk::request::{Asks, ChatRequest, Edits, Given, Said};
-use bobbin::protocols::ai_sdk::stream::{Continued, Settings, UiStream};
+use bobbin::protocols::ai_sdk::message::{RunFrames, history};
+use bobbin::protocols::ai_sdk::request::{ChatRequest, Edits, Operation, PageAnswers, UserMessage};
+use bobbin::protocols::ai_sdk::stream::{ContinuedMessage, Settings, UiStream};
 use bobbin::request::{Query, ThreadRoute, agents};
 use bobbin::{Code, Error, Result};
 use serde_json::{Map, Value};
@@ -20,9 +20,9 @@ use wasm_bindgen::prelude::*;
 use crate::answer::{self, Response};
 use crate::bindings::{Env, thrown};
 use crate::create;
-use crate::events::{self, Encoded, EventsRequest};
-use crate::protocols::thread_client::{Found, Step, Stops, Talk, good, text_of, told};
-use crate::remote::Answer as Told;
+use crate::events::{self, EventsRequest, FeedEncoding};
+use crate::protocols::thread_client::{Step, Stopped, ThreadClient, ThreadTarget, good, text_of, told};
+use crate::remote::ObjectResponse as Told;
 
 /// A feature of pages: the text of a lost attempt can be retracted.
 const RESET_STEP: &str = "reset-step";
@@ -82,7 +82,7 @@ impl Chat<'_> {
     pub(crate) async fn history(&self, id: &str) -> Result<Response> {
         let shown = self.read_history(id).await.and_then(|history| {
             answer::of_value(&history, self.origin)
-                .map_err(|error| Stops::Error(Error::internal(thrown(&error))))
+                .map_err(|error| Stopped::Error(Error::internal(thrown(&error))))
         });
         told(shown, self.origin)
     }
@@ -112,12 +112,12 @@ impl Chat<'_> {
     }
 
     /// The thread of an existing chat.
-    async fn thread(&self, id: &str) -> Step<Option<Found>> {
+    async fn thread(&self, id: &str) -> Step<Option<ThreadTarget>> {
         self.talk().thread(id, self.agent()?, "id").await
     }
 
     /// The thread of a chat. Creates it if it does not exist.
-    async fn thread_or_new(&self, id: &str) -> Step<Found> {
+    async fn thread_or_new(&self, id: &str) -> Step<ThreadTarget> {
         let agent = self.agent()?;
         if let Some(thread) = self.thread(id).await? {
             return Ok(thread);
@@ -134,28 +134,33 @@ impl Chat<'_> {
     async fn posted(&self, request: ChatRequest) -> Step<Response> {
         let ChatRequest { id, asks, other } = request;
         match asks {
-            Asks::Say(said) => {
+            Operation::Say(said) => {
                 let thread = self.thread_or_new(&id).await?;
                 self.say(&thread, said, other).await
             }
-            Asks::Answer(given) => {
+            Operation::Answer(given) => {
                 let thread = self.existing(&id).await?;
                 self.answer(&thread, &given).await
             }
-            Asks::Regenerate(message) => {
+            Operation::Regenerate(message) => {
                 let thread = self.existing(&id).await?;
                 self.regenerate(&thread, message).await
             }
         }
     }
 
-    async fn existing(&self, id: &str) -> Step<Found> {
-        let missing = || Stops::Error(bobbin::access::no_thread());
+    async fn existing(&self, id: &str) -> Step<ThreadTarget> {
+        let missing = || Stopped::Error(bobbin::access::no_thread());
         self.thread(id).await?.ok_or_else(missing)
     }
 
     /// Stores a person's message once: the page's id of the message is its idempotency key.
-    async fn say(&self, thread: &Found, said: Said, other: Map<String, Value>) -> Step<Response> {
+    async fn say(
+        &self,
+        thread: &ThreadTarget,
+        said: UserMessage,
+        other: Map<String, Value>,
+    ) -> Step<Response> {
         if said.edits == Edits::Known
             && let Some(known) = self.message_of(thread, &said.id).await?
         {
@@ -175,18 +180,18 @@ impl Chat<'_> {
             && let Some(known) = self.message_of(thread, &said.id).await?
         {
             return match text_of(&known, "content") == said.text {
-                true => self.feed(thread, FeedOf::Message(text_of(&known, "id").to_owned()), None).await,
+                true => self.feed(thread, FeedTarget::Message(text_of(&known, "id").to_owned()), None).await,
                 false => self.edit(thread, &known, &said).await,
             };
         }
         let posted = good(told)?;
         let message = posted.get("messageId").and_then(Value::as_str);
         let message = message.ok_or_else(|| Error::internal("a message was stored and has no id"))?;
-        self.feed(thread, FeedOf::Message(message.to_owned()), None).await
+        self.feed(thread, FeedTarget::Message(message.to_owned()), None).await
     }
 
     /// The message with this id, which is the page's or the thread's.
-    async fn message_of(&self, thread: &Found, ui_id: &str) -> Step<Option<Value>> {
+    async fn message_of(&self, thread: &ThreadTarget, ui_id: &str) -> Step<Option<Value>> {
         let is = |row: &Value| {
             text_of(row, "id") == ui_id
                 || row.pointer("/metadata/ui_id").and_then(Value::as_str) == Some(ui_id)
@@ -196,7 +201,7 @@ impl Chat<'_> {
     }
 
     /// Edits a person's message: deletes the messages after it and answers it again.
-    async fn edit(&self, thread: &Found, known: &Value, said: &Said) -> Step<Response> {
+    async fn edit(&self, thread: &ThreadTarget, known: &Value, said: &UserMessage) -> Step<Response> {
         if !said.files.is_empty() {
             let text =
                 "A message that is sent again with its id has another text; its files are what they were.";
@@ -211,7 +216,7 @@ impl Chat<'_> {
     }
 
     /// Regenerates this reply, or the last one.
-    async fn regenerate(&self, thread: &Found, reply: Option<String>) -> Step<Response> {
+    async fn regenerate(&self, thread: &ThreadTarget, reply: Option<String>) -> Step<Response> {
         let known = match reply {
             Some(id) => self.message_of(thread, &id).await?,
             None => None,
@@ -224,23 +229,23 @@ impl Chat<'_> {
     }
 
     /// The run that a thread's response names as begun.
-    async fn begun(&self, thread: &Found, told: Told) -> Step<Response> {
+    async fn begun(&self, thread: &ThreadTarget, told: Told) -> Step<Response> {
         let begun = good(told)?;
         let run = begun.get("run").and_then(Value::as_str);
         let run = run.ok_or_else(|| Error::internal("a message is answered anew, and by no run"))?;
-        self.feed(thread, FeedOf::Tail(run.to_owned()), None).await
+        self.feed(thread, FeedTarget::Tail(run.to_owned()), None).await
     }
 
     /// Ends a run that waits for somebody, because its question is no longer of interest. A run that is
     /// working is left, and refuses the request.
-    async fn rest(&self, thread: &Found) -> Step<()> {
+    async fn rest(&self, thread: &ThreadTarget) -> Step<()> {
         let newest = self.talk().newest_run(&thread.id).await?;
         self.talk().end_paused(&thread.id, newest.as_ref()).await
     }
 
     /// Answers the waits for a person or the page. Waits that are already answered are skipped, unless the
     /// answer differs.
-    async fn answer(&self, thread: &Found, given: &Given) -> Step<Response> {
+    async fn answer(&self, thread: &ThreadTarget, given: &PageAnswers) -> Step<Response> {
         let Plan { mut decisions, goes_on } = Plan::of(&self.talk().waits(&thread.id).await?, given)?;
         if !decisions.is_empty() {
             let body = json!({ "decisions": decisions }).to_string();
@@ -255,11 +260,11 @@ impl Chat<'_> {
         }
         match goes_on.reply.as_str() {
             "" => match self.running(thread).await? {
-                Some(run) => self.feed(thread, FeedOf::Tail(run), None).await,
+                Some(run) => self.feed(thread, FeedTarget::Tail(run), None).await,
                 None => self.nothing_said(&goes_on.message),
             },
             reply => {
-                let of = FeedOf::From(reply.to_owned());
+                let of = FeedTarget::From(reply.to_owned());
                 self.feed(thread, of, Some(goes_on)).await
             }
         }
@@ -274,7 +279,7 @@ impl Chat<'_> {
     }
 
     /// The active run, unless it waits for a person.
-    async fn running(&self, thread: &Found) -> Step<Option<String>> {
+    async fn running(&self, thread: &ThreadTarget) -> Step<Option<String>> {
         let Some(newest) = self.talk().newest_run(&thread.id).await? else { return Ok(None) };
         let run = text_of(&newest, "run").to_owned();
         match text_of(&newest, "status") {
@@ -291,7 +296,7 @@ impl Chat<'_> {
 
     async fn resumed(&self, id: &str) -> Step<Response> {
         let nothing =
-            || answer::nothing(self.origin).map_err(|error| Stops::Error(Error::internal(thrown(&error))));
+            || answer::nothing(self.origin).map_err(|error| Stopped::Error(Error::internal(thrown(&error))));
         let Some(thread) = self.thread(id).await? else { return nothing() };
         let run = match self.has_feature(REPLAY) {
             true => {
@@ -300,7 +305,7 @@ impl Chat<'_> {
             false => self.running(&thread).await?,
         };
         match run {
-            Some(run) => self.feed(&thread, FeedOf::Tail(run), None).await,
+            Some(run) => self.feed(&thread, FeedTarget::Tail(run), None).await,
             None => nothing(),
         }
     }
@@ -314,7 +319,7 @@ impl Chat<'_> {
         let thread = self.existing(id).await?;
         let newest = self.talk().newest_run(&thread.id).await?;
         let active = newest.is_some_and(|run| matches!(text_of(&run, "status"), "running" | "paused"));
-        let failed = |error: JsValue| Stops::Error(Error::internal(thrown(&error)));
+        let failed = |error: JsValue| Stopped::Error(Error::internal(thrown(&error)));
         if !active {
             return answer::nothing(self.origin).map_err(failed);
         }
@@ -323,7 +328,12 @@ impl Chat<'_> {
         answer::of_value(&json!({ "status": "stopped" }), self.origin).map_err(failed)
     }
 
-    async fn feed(&self, thread: &Found, of: FeedOf, continues: Option<Continued>) -> Step<Response> {
+    async fn feed(
+        &self,
+        thread: &ThreadTarget,
+        of: FeedTarget,
+        continues: Option<ContinuedMessage>,
+    ) -> Step<Response> {
         let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
         let settings = Settings { continues, ..self.settings(thread)? };
         let mut query = vec![("progress".to_owned(), "0".to_owned())];
@@ -338,7 +348,7 @@ impl Chat<'_> {
             origin: self.origin,
         };
         let encoder = UiEncoder(RefCell::new(UiStream::new(settings))).into();
-        let encoded = Encoded { extra: self.headers(Some(&thread.id)), encoder };
+        let encoded = FeedEncoding { extra: self.headers(Some(&thread.id)), encoder };
         Ok(events::feed(&threads, self.ctx, wanted, of, None, encoded).await?)
     }
 
@@ -348,7 +358,7 @@ impl Chat<'_> {
         std::iter::once(version).chain(thread).collect()
     }
 
-    fn settings(&self, thread: &Found) -> Result<Settings> {
+    fn settings(&self, thread: &ThreadTarget) -> Result<Settings> {
         let tools = self.catalog.tools.values();
         Ok(Settings {
             thread: thread.id.clone(),
@@ -381,7 +391,7 @@ impl Chat<'_> {
     }
 
     /// The newest messages in pages, newest page first, each in the order of its rows.
-    async fn pages(&self, thread: &Found) -> Step<Vec<Vec<Value>>> {
+    async fn pages(&self, thread: &ThreadTarget) -> Step<Vec<Vec<Value>>> {
         let mut pages: Vec<Vec<Value>> = Vec::new();
         while pages.len() < PAGES {
             let before = pages.last().and_then(|page| page.first()).map(|row| text_of(row, "id").to_owned());
@@ -398,7 +408,7 @@ impl Chat<'_> {
     }
 
     /// Runs in their order, as many as fit on one page.
-    async fn runs(&self, thread: &Found, active: Option<&str>) -> Step<Vec<Ran>> {
+    async fn runs(&self, thread: &ThreadTarget, active: Option<&str>) -> Step<Vec<RunFrames>> {
         let told =
             self.talk().ask(&thread.id, ThreadRoute::ListRuns, &[("limit", PAGE_ROWS)], None, "").await?;
         let listed = good(told)?;
@@ -418,12 +428,12 @@ impl Chat<'_> {
                 "running" => None,
                 _ => Some(("run_ended", run.clone())),
             };
-            runs.push(Ran { opening, last: text_of(run, "messageId").to_owned(), closing });
+            runs.push(RunFrames { opening, last: text_of(run, "messageId").to_owned(), closing });
         }
         Ok(runs)
     }
 
-    fn talk(&self) -> Talk<'_> {
-        Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
+    fn talk(&self) -> ThreadClient<'_> {
+        ThreadClient { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
     }
 }

@@ -2,15 +2,15 @@
 
 use bobbin::access::no_thread;
 use bobbin::definitions::Agent;
-use bobbin::engine::feed::FeedOf;
+use bobbin::engine::feed::FeedTarget;
 use bobbin::json;
 use bobbin::limits::SECOND_US;
 use bobbin::protocols::mcp_server::input::{Reaction, reaction};
 use bobbin::protocols::mcp_server::messages::{
     Accepts, Era, INVALID_PARAMS, INVALID_REQUEST, Message, Refusal,
 };
-use bobbin::protocols::mcp_server::results::{Ask, Failed, Settings, Shape, Task, complete, shown};
-use bobbin::protocols::mcp_server::state::{Seal, State};
+use bobbin::protocols::mcp_server::results::{Ask, ResultStatus, Settings, Shape, Task, complete, shown};
+use bobbin::protocols::mcp_server::state::{QuestionState, Seal};
 use bobbin::protocols::mcp_server::tools::WAIT_MAX_MS;
 use bobbin::protocols::openai::response_request::{parse_id, response_id};
 use bobbin::request::fields::Body;
@@ -21,15 +21,15 @@ use serde_json::{Map, Value};
 
 use crate::bindings::{random, thrown};
 use crate::create;
-use crate::events::{self, Encoded, EventsRequest, How};
+use crate::events::{self, EventsRequest, FeedEncoding, ResponseForm};
 use crate::protocols::encoder::Encoder;
-use crate::protocols::mcp_server::{Done, Mcp, invalid};
+use crate::protocols::mcp_server::{Mcp, RequestOutcome, invalid};
 use crate::protocols::openai::{hex, now_us};
-use crate::protocols::thread_client::{Step, Stops, found, good, text_of};
+use crate::protocols::thread_client::{Step, Stopped, found, good, text_of};
 use crate::router;
 
 /// A message that was stored.
-struct Said {
+struct StoredMessage {
     thread: String,
     message: String,
     /// The run that it began.
@@ -46,7 +46,7 @@ impl Mcp<'_> {
         name: &str,
         agent: &Agent,
         args: Map<String, Value>,
-    ) -> Step<Done> {
+    ) -> Step<RequestOutcome> {
         if message.params.contains_key("inputResponses") && !message.params.contains_key("requestState") {
             return Ok(invalid(message, "`inputResponses` belong to a `requestState`."));
         }
@@ -63,18 +63,22 @@ impl Mcp<'_> {
             None => {
                 let said = self.say(message, agent, args).await?;
                 if message.capabilities.tasks {
-                    return Ok(Done::Result(new_task(&said)));
+                    return Ok(RequestOutcome::Result(new_task(&said)));
                 }
                 (settings.thread, settings.message) = (said.thread, said.message);
                 settings.began = said.began;
             }
         }
-        let of = FeedOf::Message(settings.message.clone());
+        let of = FeedTarget::Message(settings.message.clone());
         self.answer(message, accepts, of, settings).await
     }
 
     /// The state that a client returns after a question, and the seal for its next questions.
-    pub(crate) fn resumed(&self, message: &Message, called: &[&str]) -> Result<Resumed, Box<Done>> {
+    pub(crate) fn resumed(
+        &self,
+        message: &Message,
+        called: &[&str],
+    ) -> Result<ResumeState, Box<RequestOutcome>> {
         let refused = |text: &str| Err(Box::new(invalid(message, text)));
         let seal = self.seal(called);
         let Some(text) = message.params.get("requestState") else { return Ok((seal, None)) };
@@ -87,7 +91,12 @@ impl Mcp<'_> {
     }
 
     /// Sends the client's answers to the thread and continues from the state.
-    pub(crate) async fn goes_on(&self, message: &Message, settings: &mut Settings, state: State) -> Step<()> {
+    pub(crate) async fn goes_on(
+        &self,
+        message: &Message,
+        settings: &mut Settings,
+        state: QuestionState,
+    ) -> Step<()> {
         let responses = message.params.get("inputResponses").and_then(Value::as_object);
         let closed = self.react(&state.thread, Answers { waits: &state.waits, responses }).await?;
         settings.forms &= closed == Forms::Answered;
@@ -100,25 +109,25 @@ impl Mcp<'_> {
         &self,
         message: &Message,
         accepts: Accepts,
-        of: FeedOf,
+        of: FeedTarget,
         mut settings: Settings,
-    ) -> Step<Done> {
+    ) -> Step<RequestOutcome> {
         // A client that began with `initialize` may lose its connection without a wish to cancel.
         settings.began = settings.began.filter(|_| message.era == Era::Modern);
-        let how = if accepts == Accepts::Json { How::Whole } else { How::Streamed };
-        if message.era == Era::Legacy && how == How::Streamed {
+        let how = if accepts == Accepts::Json { ResponseForm::Whole } else { ResponseForm::Streamed };
+        if message.era == Era::Legacy && how == ResponseForm::Streamed {
             settings.elicits = self.seal(ELICITED);
         }
         self.follow(of, how, settings).await
     }
 
     /// Stores a person's answer to a request on the stream of another call.
-    pub(crate) async fn responded(&self, message: &Message) -> Step<Option<Done>> {
+    pub(crate) async fn responded(&self, message: &Message) -> Step<Option<RequestOutcome>> {
         let id = message.id.as_ref().and_then(Value::as_str).unwrap_or_default();
         let opened = self.seal(ELICITED).map(|seal| seal.open(id));
         let Some(Ok(state)) = opened else {
             let text = "This is no answer to anything that was asked here.";
-            return Ok(Some(Done::Refusal(Refusal::new(400, None, INVALID_REQUEST, text, None))));
+            return Ok(Some(RequestOutcome::Refusal(Refusal::new(400, None, INVALID_REQUEST, text, None))));
         };
         for (key, id) in &state.waits {
             let responses = Map::from_iter([(key.clone(), Value::Object(message.params.clone()))]);
@@ -135,28 +144,32 @@ impl Mcp<'_> {
     }
 
     /// `thread_start`.
-    pub(crate) async fn start(&self, message: &Message, mut args: Map<String, Value>) -> Step<Done> {
+    pub(crate) async fn start(
+        &self,
+        message: &Message,
+        mut args: Map<String, Value>,
+    ) -> Step<RequestOutcome> {
         let named = match args.remove("agent") {
             Some(Value::String(named)) => named,
-            Some(_) => return Err(Stops::Error(Error::field("agent", "`agent` must be a string."))),
-            None => return Err(Stops::Error(Error::missing("agent"))),
+            Some(_) => return Err(Stopped::Error(Error::field("agent", "`agent` must be a string."))),
+            None => return Err(Stopped::Error(Error::missing("agent"))),
         };
         let agent = self.catalog.shown_agent(&named).filter(|agent| agent.is_exposed());
         let agent = agent.ok_or_else(|| agents::not_exposed(self.catalog, &named))?;
         let said = self.say(message, agent, args).await?;
         let text = format!("Started in thread {}. Look at it with thread_get.", said.thread);
         let structured = json!({ "thread": said.thread, "run": said.began, "outcome": null, "reason": null });
-        Ok(Done::Result(complete(&text, structured, Failed::No)))
+        Ok(RequestOutcome::Result(complete(&text, structured, ResultStatus::No)))
     }
 
     /// `thread_get`.
-    pub(crate) async fn get(&self, message: &Message, args: Map<String, Value>) -> Step<Done> {
+    pub(crate) async fn get(&self, message: &Message, args: Map<String, Value>) -> Step<RequestOutcome> {
         let mut args = Body::of(args).known(&["thread", "wait_ms"])?;
         let thread = self.named(&mut args)?;
         let wait_ms = args.whole("wait_ms")?.unwrap_or(0);
         if !(0..=WAIT_MAX_MS).contains(&wait_ms) {
             let text = format!("`wait_ms` is from 0 to {WAIT_MAX_MS}.");
-            return Err(Stops::Error(Error::field("wait_ms", text)));
+            return Err(Stopped::Error(Error::field("wait_ms", text)));
         }
         let told = self.talk().ask(&thread, ThreadRoute::Get, &[], None, "").await?;
         good(told)?;
@@ -165,16 +178,20 @@ impl Mcp<'_> {
                 "thread": thread, "run": null, "outcome": null, "reason": null, "state": "idle", "reply": null,
                 "poll_after_ms": null,
             });
-            return Ok(Done::Result(complete("Nothing was said yet.", structured, Failed::No)));
+            return Ok(RequestOutcome::Result(complete(
+                "Nothing was said yet.",
+                structured,
+                ResultStatus::No,
+            )));
         };
-        let of = FeedOf::Tail(text_of(&run, "run").to_owned());
+        let of = FeedTarget::Tail(text_of(&run, "run").to_owned());
         let settings = Settings { thread, ..self.settings(message, Shape::Thread) };
-        let how = if wait_ms == 0 { How::Now } else { How::Within(wait_ms) };
+        let how = if wait_ms == 0 { ResponseForm::Now } else { ResponseForm::Within(wait_ms) };
         self.follow(of, how, settings).await
     }
 
     /// `thread_respond`.
-    pub(crate) async fn respond(&self, args: Map<String, Value>) -> Step<Done> {
+    pub(crate) async fn respond(&self, args: Map<String, Value>) -> Step<RequestOutcome> {
         let mut args = Body::of(args).known(&["thread", "responses"])?;
         let thread = self.named(&mut args)?;
         let responses = args.take("responses").ok_or_else(|| Error::missing("responses"))?;
@@ -187,27 +204,28 @@ impl Mcp<'_> {
         let decided = decided.get("waits").and_then(Value::as_array).into_iter().flatten();
         let structured = json!({ "thread": thread, "decided": decided.map(shown).collect::<Vec<_>>() });
         let text = "It is decided. Read what comes of it with thread_get.";
-        Ok(Done::Result(complete(text, structured, Failed::No)))
+        Ok(RequestOutcome::Result(complete(text, structured, ResultStatus::No)))
     }
 
     /// `thread_cancel`.
-    pub(crate) async fn cancel(&self, args: Map<String, Value>) -> Step<Done> {
+    pub(crate) async fn cancel(&self, args: Map<String, Value>) -> Step<RequestOutcome> {
         let mut args = Body::of(args).known(&["thread"])?;
         let thread = self.named(&mut args)?;
         let told = self.talk().ask(&thread, ThreadRoute::Stop, &[], None, "").await?;
         let told = good(told)?;
         let structured = json!({ "thread": thread, "state": "idle" });
-        Ok(Done::Result(complete(text_of(&told, "message"), structured, Failed::No)))
+        Ok(RequestOutcome::Result(complete(text_of(&told, "message"), structured, ResultStatus::No)))
     }
 
     /// `tasks/…`.
-    pub(crate) async fn task(&self, message: &Message) -> Step<Done> {
+    pub(crate) async fn task(&self, message: &Message) -> Step<RequestOutcome> {
         if !message.capabilities.tasks {
-            return Ok(Done::Refusal(message.needs_tasks()));
+            return Ok(RequestOutcome::Refusal(message.needs_tasks()));
         }
         let id = message.params.get("taskId").and_then(Value::as_str).unwrap_or_default();
         let named = id.strip_prefix(TASK).and_then(|rest| parse_id(&format!("resp_{rest}")));
-        let unknown = || Done::Refusal(message.refuse(INVALID_PARAMS, "There is no such task.", None));
+        let unknown =
+            || RequestOutcome::Refusal(message.refuse(INVALID_PARAMS, "There is no such task.", None));
         let Some((thread, said)) = named else { return Ok(unknown()) };
         let told = self.talk().ask(&thread, ThreadRoute::GetMessage(said.clone()), &[], None, "").await?;
         let Some(row) = found(told)? else { return Ok(unknown()) };
@@ -223,21 +241,21 @@ impl Mcp<'_> {
                 let waits: Vec<(String, String)> =
                     responses.keys().map(|key| (key.clone(), key.clone())).collect();
                 self.react(&thread, Answers { waits: &waits, responses: Some(responses) }).await?;
-                Ok(Done::Result(json!({})))
+                Ok(RequestOutcome::Result(json!({})))
             }
             "tasks/cancel" => {
                 if let Some(run) = self.run_of(&thread, &said).await? {
                     let body = json!({ "run": run }).to_string();
                     good(self.talk().ask(&thread, ThreadRoute::Stop, &[], None, &body).await?)?;
                 }
-                Ok(Done::Result(json!({})))
+                Ok(RequestOutcome::Result(json!({})))
             }
             _ => {
                 let created_us = row.get("created_at").and_then(Value::as_i64).unwrap_or(0);
                 let task = Task { id: id.to_owned(), created_us, now_us: now_us() };
                 let settings = self.settings(message, Shape::Task(task));
                 let settings = Settings { thread, message: said.clone(), ..settings };
-                self.follow(FeedOf::Message(said), How::Now, settings).await
+                self.follow(FeedTarget::Message(said), ResponseForm::Now, settings).await
             }
         }
     }
@@ -247,7 +265,7 @@ impl Mcp<'_> {
         let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
         let query = Query::default();
         let wanted = EventsRequest { thread, caller: self.caller.clone(), query: &query, origin: None };
-        Ok(events::run_alone(&threads, wanted, FeedOf::Message(message.to_owned())).await?)
+        Ok(events::run_alone(&threads, wanted, FeedTarget::Message(message.to_owned())).await?)
     }
 
     /// The thread that the arguments name, by its id or its key.
@@ -261,7 +279,7 @@ impl Mcp<'_> {
     }
 
     /// Sends a message to an agent, once per call id of the client's runtime.
-    async fn say(&self, message: &Message, agent: &Agent, args: Map<String, Value>) -> Step<Said> {
+    async fn say(&self, message: &Message, agent: &Agent, args: Map<String, Value>) -> Step<StoredMessage> {
         let mut args = Body::of(args).known(&["message", "thread"])?;
         let text = args.string("message")?.ok_or_else(|| Error::missing("message"))?;
         let thread = match args.string("thread")? {
@@ -272,9 +290,9 @@ impl Mcp<'_> {
         let posted = self.post_once(message, &thread, ThreadRoute::PostMessage, &body).await?;
         let said = text_of(&posted, "messageId");
         if said.is_empty() {
-            return Err(Stops::Error(Error::internal("a message was stored and has no id")));
+            return Err(Stopped::Error(Error::internal("a message was stored and has no id")));
         }
-        Ok(Said {
+        Ok(StoredMessage {
             message: said.to_owned(),
             began: posted.get("run").and_then(Value::as_str).map(str::to_owned),
             created_us: posted.pointer("/message/created_at").and_then(Value::as_i64).unwrap_or_else(now_us),
@@ -332,7 +350,7 @@ impl Mcp<'_> {
             return Ok(found.id);
         }
         if thread_id::is_valid(named) {
-            return Err(Stops::Error(no_thread()));
+            return Err(Stopped::Error(no_thread()));
         }
         let body = json!({ "agent_id": agent.name, "key": named });
         let made = good(create::create(self.env, self.caller.clone(), None, body.to_string()).await?)?;
@@ -365,7 +383,7 @@ impl Mcp<'_> {
         let told = self.talk().ask(thread, route, &[], key, &decision.to_string()).await?;
         let otherwise = || {
             let text = "This was decided otherwise already, and the first decision holds.";
-            Stops::Error(Error::new(Code::Conflict, text).hint("Read the thread with thread_get."))
+            Stopped::Error(Error::new(Code::Conflict, text).hint("Read the thread with thread_get."))
         };
         let text = told.body.as_string().unwrap_or_default();
         let misfit = text.contains(&json!(Code::InvalidArgs).to_string());
@@ -413,7 +431,7 @@ impl Mcp<'_> {
         }
     }
 
-    async fn follow(&self, of: FeedOf, how: How, settings: Settings) -> Step<Done> {
+    async fn follow(&self, of: FeedTarget, how: ResponseForm, settings: Settings) -> Step<RequestOutcome> {
         let threads = self.env.threads().map_err(|error| Error::internal(thrown(&error)))?;
         let thread = settings.thread.clone();
         // A tool shows the progress that it emits itself; an agent shows the tools that it calls.
@@ -425,14 +443,14 @@ impl Mcp<'_> {
             query: &query,
             origin: self.origin,
         };
-        let encoded = Encoded { extra: Vec::new(), encoder: Encoder::new(Ask::new(settings)).into() };
+        let encoded = FeedEncoding { extra: Vec::new(), encoder: Encoder::new(Ask::new(settings)).into() };
         let answered = events::answered(&threads, self.ctx, wanted, of, how, encoded).await?;
-        answered.map(Done::Response).map_err(Stops::Told)
+        answered.map(RequestOutcome::Response).map_err(Stopped::Told)
     }
 }
 
 /// The seal for the next questions, and the state that the client returned.
-pub(crate) type Resumed = (Option<Seal>, Option<State>);
+pub(crate) type ResumeState = (Option<Seal>, Option<QuestionState>);
 
 /// The questions and the client's answers.
 struct Answers<'a> {
@@ -455,7 +473,7 @@ const ELICITED: &[&str] = &["elicitation/create"];
 /// The prefix of ids of tasks.
 const TASK: &str = "task_";
 
-fn new_task(said: &Said) -> Value {
+fn new_task(said: &StoredMessage) -> Value {
     let named = response_id(&said.thread, &said.message);
     let id = format!("{TASK}{}", named.trim_start_matches("resp_"));
     let mut task = shown(&Task { id, created_us: said.created_us, now_us: said.created_us }, "working");

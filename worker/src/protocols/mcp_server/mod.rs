@@ -7,12 +7,12 @@ pub(crate) mod offered;
 use bobbin::access::{Caller, Scope};
 use bobbin::definitions::Catalog;
 use bobbin::json;
-use bobbin::protocols::mcp_server::content::CallOf;
+use bobbin::protocols::mcp_server::content::CallTarget;
 use bobbin::protocols::mcp_server::messages::{
     self, Accepts, Era, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, Message, Refusal,
 };
 use bobbin::protocols::mcp_server::offers;
-use bobbin::protocols::mcp_server::results::{Failed, complete};
+use bobbin::protocols::mcp_server::results::{ResultStatus, complete};
 use bobbin::protocols::mcp_server::tools::{self, Tool};
 use bobbin::protocols::sse;
 use bobbin::{Code, Error, Result};
@@ -22,7 +22,7 @@ use crate::answer::{self, Response};
 use crate::bindings::{Env, random, thrown};
 use crate::events;
 use crate::protocols::openai::{hex, tell};
-use crate::protocols::thread_client::{Step, Stops, Talk};
+use crate::protocols::thread_client::{Step, Stopped, ThreadClient};
 
 /// A request of a client of MCP.
 pub(crate) struct Mcp<'a> {
@@ -43,7 +43,7 @@ pub(crate) struct Mcp<'a> {
 }
 
 /// The outcome of a request.
-pub(crate) enum Done {
+pub(crate) enum RequestOutcome {
     /// Its result.
     Result(Value),
     /// A response that is derived from a feed.
@@ -85,9 +85,9 @@ impl Mcp<'_> {
         let session = messages::session(&message, &hex(&random())).filter(|_| message.era == Era::Legacy);
         let session: Vec<_> = session.into_iter().map(|id| ("mcp-session-id".to_owned(), id)).collect();
         match done {
-            Done::Response(response) => Ok(response),
-            Done::Refusal(refusal) => self.tell(&refusal),
-            Done::Result(result) => {
+            RequestOutcome::Response(response) => Ok(response),
+            RequestOutcome::Refusal(refusal) => self.tell(&refusal),
+            RequestOutcome::Result(result) => {
                 let value = message.answer(result);
                 match accepts {
                     Accepts::StreamAlone => events::whole(&sse::data(&value), self.origin, &session),
@@ -101,32 +101,34 @@ impl Mcp<'_> {
         tell(refusal.status, &refusal.body, self.origin, &[])
     }
 
-    async fn done(&self, message: &Message, accepts: Accepts) -> Step<Done> {
+    async fn done(&self, message: &Message, accepts: Accepts) -> Step<RequestOutcome> {
         Ok(match (message.era, message.method.as_str()) {
-            (Era::Modern, "server/discover") => Done::Result(messages::discovered(self.catalog)),
-            (Era::Legacy, "initialize") => Done::Result(messages::initialized(message, self.catalog)),
-            (Era::Legacy, "ping") => Done::Result(json!({})),
+            (Era::Modern, "server/discover") => RequestOutcome::Result(messages::discovered(self.catalog)),
+            (Era::Legacy, "initialize") => {
+                RequestOutcome::Result(messages::initialized(message, self.catalog))
+            }
+            (Era::Legacy, "ping") => RequestOutcome::Result(json!({})),
             (_, "prompts/list" | "prompts/get") if self.catalog.settings.mcp.prompts.is_empty() => {
-                Done::Refusal(message.unknown())
+                RequestOutcome::Refusal(message.unknown())
             }
             (era, "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list") => {
                 match message.params.get("cursor") {
                     Some(_) => invalid(message, "There is one page: `cursor` names none."),
                     None => {
                         let list = self.list(&message.method)?;
-                        Done::Result(if era == Era::Modern { messages::cached(list) } else { list })
+                        RequestOutcome::Result(if era == Era::Modern { messages::cached(list) } else { list })
                     }
                 }
             }
             (_, "prompts/get") => return self.prompt(message, accepts).await,
             (_, "resources/read") => return self.resource(message, accepts).await,
             (_, "completion/complete") => match offers::complete(self.catalog, &message.params) {
-                Some(found) => Done::Result(found),
+                Some(found) => RequestOutcome::Result(found),
                 None => invalid(message, "`ref` and `argument` name no argument that there is."),
             },
             (_, "tools/call") => return self.call(message, accepts).await,
             (Era::Modern, "tasks/get" | "tasks/update" | "tasks/cancel") => return self.task(message).await,
-            _ => Done::Refusal(message.unknown()),
+            _ => RequestOutcome::Refusal(message.unknown()),
         })
     }
 
@@ -139,7 +141,7 @@ impl Mcp<'_> {
         })
     }
 
-    async fn call(&self, message: &Message, accepts: Accepts) -> Step<Done> {
+    async fn call(&self, message: &Message, accepts: Accepts) -> Step<RequestOutcome> {
         let Some(name) = message.params.get("name").and_then(Value::as_str) else {
             return Ok(invalid(message, "`name` is the name of a tool."));
         };
@@ -157,20 +159,20 @@ impl Mcp<'_> {
             Tool::Get => self.get(message, args).await,
             Tool::Respond => self.respond(args).await,
             Tool::Cancel => self.cancel(args).await,
-            Tool::Offered(tool) => self.offered(message, accepts, CallOf::Tool, tool, args).await,
+            Tool::Offered(tool) => self.offered(message, accepts, CallTarget::Tool, tool, args).await,
         }
     }
 
-    pub(crate) fn talk(&self) -> Talk<'_> {
-        Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
+    pub(crate) fn talk(&self) -> ThreadClient<'_> {
+        ThreadClient { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
     }
 
     /// The outcome of a failed request. For a tool it is a result with the error's text, so that a model can
     /// correct its call.
-    fn failed(&self, message: &Message, stops: Stops) -> Done {
+    fn failed(&self, message: &Message, stops: Stopped) -> RequestOutcome {
         let error = match stops {
-            Stops::Error(error) => answer::without_details_of(error, self.dev).to_json(),
-            Stops::Told(told) => {
+            Stopped::Error(error) => answer::without_details_of(error, self.dev).to_json(),
+            Stopped::Told(told) => {
                 let text = told.body.as_string().unwrap_or_default();
                 bobbin::json::from_str(&text).unwrap_or_default()
             }
@@ -184,19 +186,23 @@ impl Mcp<'_> {
         };
         let (text, code) = (format!("{} {}", field("message"), field("hint")), field("code"));
         if code == "internal" {
-            return Done::Refusal(message.refuse(INTERNAL, text.trim(), None));
+            return RequestOutcome::Refusal(message.refuse(INTERNAL, text.trim(), None));
         }
         if message.method != "tools/call" {
-            return Done::Refusal(message.refuse(INVALID_PARAMS, text.trim(), error.get("error").cloned()));
+            return RequestOutcome::Refusal(message.refuse(
+                INVALID_PARAMS,
+                text.trim(),
+                error.get("error").cloned(),
+            ));
         }
-        Done::Result(json!({
-            "content": complete(text.trim(), Value::Null, Failed::Yes).get("content"), "isError": true,
+        RequestOutcome::Result(json!({
+            "content": complete(text.trim(), Value::Null, ResultStatus::Yes).get("content"), "isError": true,
         }))
     }
 }
 
 /// The arguments of a message.
-pub(crate) fn arguments(message: &Message) -> std::result::Result<Map<String, Value>, Box<Done>> {
+pub(crate) fn arguments(message: &Message) -> std::result::Result<Map<String, Value>, Box<RequestOutcome>> {
     match message.params.get("arguments") {
         None => Ok(Map::new()),
         Some(Value::Object(args)) => Ok(args.clone()),
@@ -205,12 +211,12 @@ pub(crate) fn arguments(message: &Message) -> std::result::Result<Map<String, Va
 }
 
 /// An error for invalid parameters.
-pub(crate) fn invalid(message: &Message, text: &str) -> Done {
-    Done::Refusal(message.refuse(INVALID_PARAMS, text, None))
+pub(crate) fn invalid(message: &Message, text: &str) -> RequestOutcome {
+    RequestOutcome::Refusal(message.refuse(INVALID_PARAMS, text, None))
 }
 
 /// Refuses callers that may use one thread only, because they have no agents.
-pub(crate) fn must_have_agents(caller: &Caller) -> Result<()> {
+pub(crate) fn check_agents(caller: &Caller) -> Result<()> {
     match caller.scope {
         Scope::Admin | Scope::Owner(_) => Ok(()),
         Scope::Thread(_) | Scope::Wait(..) => {

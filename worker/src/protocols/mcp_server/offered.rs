@@ -3,17 +3,17 @@
 
 use bobbin::definitions::offered::agent_of;
 use bobbin::definitions::{Callable, Tool, schema};
-use bobbin::engine::feed::FeedOf;
-use bobbin::protocols::mcp_server::content::{self, CallOf};
+use bobbin::engine::feed::FeedTarget;
+use bobbin::protocols::mcp_server::content::{self, CallTarget};
 use bobbin::protocols::mcp_server::messages::{self, Accepts, Era, Message};
-use bobbin::protocols::mcp_server::offers::{self, OfThread};
+use bobbin::protocols::mcp_server::offers::{self, ThreadResource};
 use bobbin::protocols::mcp_server::results::{Settings, Shape};
 use bobbin::request::{ThreadRoute, thread_id};
 use bobbin::{Code, Error, json};
 use serde_json::{Map, Value};
 
-use crate::protocols::mcp_server::{Done, Mcp, arguments, invalid};
-use crate::protocols::thread_client::{Step, Stops, found, text_of};
+use crate::protocols::mcp_server::{Mcp, RequestOutcome, arguments, invalid};
+use crate::protocols::thread_client::{Step, Stopped, found, text_of};
 
 /// Lifetime of a call's thread, seconds. It is longer than the default lifetime of questions to people.
 const THREAD_S: i64 = 30 * 24 * 3_600;
@@ -26,10 +26,10 @@ impl Mcp<'_> {
         &self,
         message: &Message,
         accepts: Accepts,
-        of: CallOf,
+        of: CallTarget,
         tool: &Tool,
         args: Map<String, Value>,
-    ) -> Step<Done> {
+    ) -> Step<RequestOutcome> {
         let (args, name) = (Value::Object(args), tool.name.as_str());
         let (seal, state) = match self.resumed(message, &[&message.method, name, &args.to_string()]) {
             Ok(resumed) => resumed,
@@ -42,7 +42,7 @@ impl Mcp<'_> {
                 // Invalid arguments are refused before a thread is created.
                 Callable::Tool(tool).check(args.clone()).map_err(|problems| {
                     let text = format!("Invalid arguments for “{name}”: {}", schema::lines(&problems));
-                    Stops::Error(Error::field("arguments", text))
+                    Stopped::Error(Error::field("arguments", text))
                 })?;
                 let agent = agent_of(name);
                 let body = json!({ "agent_id": agent, "expires_in": THREAD_S });
@@ -55,11 +55,11 @@ impl Mcp<'_> {
                 settings.given = given.cloned().unwrap_or_default();
             }
         }
-        self.answer(message, accepts, FeedOf::Run(RUN.to_owned()), settings).await
+        self.answer(message, accepts, FeedTarget::Run(RUN.to_owned()), settings).await
     }
 
     /// `prompts/get`.
-    pub(crate) async fn prompt(&self, message: &Message, accepts: Accepts) -> Step<Done> {
+    pub(crate) async fn prompt(&self, message: &Message, accepts: Accepts) -> Step<RequestOutcome> {
         let name = message.params.get("name").and_then(Value::as_str).unwrap_or_default();
         let Some(tool) = offers::prompt(self.catalog, name) else {
             return Ok(invalid(message, "There is no such prompt."));
@@ -68,38 +68,42 @@ impl Mcp<'_> {
             Ok(args) => offers::typed(tool, args),
             Err(done) => return Ok(*done),
         };
-        self.offered(message, accepts, CallOf::Prompt(tool.description.clone()), tool, args).await
+        self.offered(message, accepts, CallTarget::Prompt(tool.description.clone()), tool, args).await
     }
 
     /// `resources/read`.
-    pub(crate) async fn resource(&self, message: &Message, accepts: Accepts) -> Step<Done> {
+    pub(crate) async fn resource(&self, message: &Message, accepts: Accepts) -> Step<RequestOutcome> {
         let uri = message.params.get("uri").and_then(Value::as_str).unwrap_or_default();
         if let Some((thread, of)) = offers::of_thread(uri) {
             let read = self.of_thread(thread, of, uri).await?;
             return Ok(match read {
-                Some(contents) if message.era == Era::Modern => Done::Result(messages::fresh(contents)),
-                Some(contents) => Done::Result(contents),
-                None => Done::Refusal(message.no_resource(uri)),
+                Some(contents) if message.era == Era::Modern => {
+                    RequestOutcome::Result(messages::fresh(contents))
+                }
+                Some(contents) => RequestOutcome::Result(contents),
+                None => RequestOutcome::Refusal(message.no_resource(uri)),
             });
         }
         let found = self.catalog.settings.mcp.resource(uri);
         let found = found
             .and_then(|(resource, args)| Some((resource, self.catalog.tools.get(&resource.tool)?, args)));
-        let Some((resource, tool, args)) = found else { return Ok(Done::Refusal(message.no_resource(uri))) };
+        let Some((resource, tool, args)) = found else {
+            return Ok(RequestOutcome::Refusal(message.no_resource(uri)));
+        };
         let mime_type = offers::mime_type(resource).to_owned();
-        let of = CallOf::Resource { uri: uri.to_owned(), mime_type };
+        let of = CallTarget::Resource { uri: uri.to_owned(), mime_type };
         self.offered(message, accepts, of, tool, offers::typed(tool, args)).await
     }
 
     /// A resource of a thread, if the caller may read it.
-    async fn of_thread(&self, thread: &str, of: OfThread, uri: &str) -> Step<Option<Value>> {
+    async fn of_thread(&self, thread: &str, of: ThreadResource, uri: &str) -> Step<Option<Value>> {
         if !thread_id::is_valid(thread) {
             return Ok(None);
         }
         match of {
-            OfThread::File(path) => {
+            ThreadResource::File(path) => {
                 let told = self.talk().ask(thread, ThreadRoute::FileContent(path), &[], None, "").await?;
-                let of = CallOf::Resource { uri: uri.to_owned(), mime_type: String::new() };
+                let of = CallTarget::Resource { uri: uri.to_owned(), mime_type: String::new() };
                 found(told)?
                     .map(|file| {
                         content::result(&of, thread, &file)
@@ -107,7 +111,7 @@ impl Mcp<'_> {
                     })
                     .transpose()
             }
-            OfThread::Transcript => {
+            ThreadResource::Transcript => {
                 if found(self.talk().ask(thread, ThreadRoute::Get, &[], None, "").await?)?.is_none() {
                     return Ok(None);
                 }

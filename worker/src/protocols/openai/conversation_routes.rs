@@ -2,7 +2,7 @@
 
 use bobbin::json;
 use bobbin::protocols::openai::conversation_items::{
-    Made, NewConversation, added, changed, conversation, deleted,
+    ItemSettings, NewConversation, added, changed, conversation, deleted,
 };
 use bobbin::protocols::openai::item_id::message_of;
 use bobbin::protocols::openai::models;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::answer::Response;
 use crate::create;
 use crate::protocols::openai::OpenAi;
-use crate::protocols::thread_client::{Step, Stops, found, good, text_of};
+use crate::protocols::thread_client::{Step, Stopped, found, good, text_of};
 
 /// Default and maximum number of items in a page.
 const ITEMS: u32 = 20;
@@ -77,7 +77,7 @@ impl OpenAi<'_> {
         let rows = page.get("messages").and_then(Value::as_array).cloned().unwrap_or_default();
         let more = page.get("hasMore") == Some(&json!(true));
         let client_tools = self.client_tool_names();
-        let made = Made { thread, client_tools: &client_tools };
+        let made = ItemSettings { thread, client_tools: &client_tools };
         self.value(&made.page(&rows, more, newest_first, limit as usize))
     }
 
@@ -97,7 +97,7 @@ impl OpenAi<'_> {
             rows.extend(good(told)?.get_mut("message").map(Value::take));
         }
         let client_tools = self.client_tool_names();
-        let made = Made { thread, client_tools: &client_tools };
+        let made = ItemSettings { thread, client_tools: &client_tools };
         self.value(&made.page(&rows, false, false, rows.len()))
     }
 
@@ -107,8 +107,8 @@ impl OpenAi<'_> {
         let thread = text_of(&facts, "id");
         let row = self.message_of_item(thread, item).await?;
         let client_tools = self.client_tool_names();
-        let made = Made { thread, client_tools: &client_tools };
-        self.value(&made.item(&row).ok_or_else(|| Stops::Error(no_item(item)))?)
+        let made = ItemSettings { thread, client_tools: &client_tools };
+        self.value(&made.item(&row).ok_or_else(|| Stopped::Error(no_item(item)))?)
     }
 
     /// `DELETE /v1/conversations/:id/items/:item`: a message.
@@ -122,7 +122,7 @@ impl OpenAi<'_> {
     }
 
     async fn message_of_item(&self, thread: &str, item: &str) -> Step<Value> {
-        let missing = || Stops::Error(no_item(item));
+        let missing = || Stopped::Error(no_item(item));
         let route = ThreadRoute::GetMessage(message_of(item).ok_or_else(missing)?);
         let mut body = found(self.talk().ask(thread, route, &[], None, "").await?)?.ok_or_else(missing)?;
         Ok(body.get_mut("message").map(Value::take).unwrap_or(body))
@@ -145,7 +145,7 @@ impl OpenAi<'_> {
             }
         }
         let shown: String = name.chars().take(80).collect();
-        Err(Stops::Error(Error::new(Code::NotFound, format!("There is no conversation “{shown}”."))))
+        Err(Stopped::Error(Error::new(Code::NotFound, format!("There is no conversation “{shown}”."))))
     }
 }
 

@@ -4,7 +4,7 @@
 use bobbin::definitions::Agent;
 use bobbin::json;
 use bobbin::limits::RESENT_US;
-use bobbin::protocols::open_waits::Asked;
+use bobbin::protocols::open_waits::WaitIndex;
 use bobbin::protocols::openai::call_id;
 use bobbin::request::{ThreadRoute, thread_id};
 use bobbin::{Error, Result};
@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::bindings::random;
 use crate::create;
-use crate::protocols::openai::{OpenAi, Said, hex, now_us};
-use crate::protocols::thread_client::{Step, Stops, found, good, text_of};
+use crate::protocols::openai::{OpenAi, UserMessage, hex, now_us};
+use crate::protocols::thread_client::{Step, Stopped, found, good, text_of};
 
 /// The thread of a request.
 pub(crate) struct Conversation {
@@ -140,7 +140,7 @@ impl OpenAi<'_> {
         &self,
         conversation: &Conversation,
         headers: Vec<(String, String)>,
-        said: &Said<'_>,
+        said: &UserMessage<'_>,
     ) -> Step<(String, i64)> {
         let Conversation { thread, stored, key, .. } = conversation;
         if let Some(message) = stored {
@@ -150,7 +150,7 @@ impl OpenAi<'_> {
             let created = body.get("message").unwrap_or(&body).get("created_at").and_then(Value::as_i64);
             return Ok((message.clone(), created.unwrap_or_else(now_us)));
         }
-        let &Said { text, files, ref metadata } = said;
+        let &UserMessage { text, files, ref metadata } = said;
         let body = json!({ "role": "user", "content": text, "attachments": files, "metadata": metadata })
             .to_string();
         // A generated key, so that the request can be repeated if it is lost on the way.
@@ -160,7 +160,7 @@ impl OpenAi<'_> {
         let posted = good(told)?;
         let message = text_of(&posted, "messageId");
         if message.is_empty() {
-            return Err(Stops::Error(Error::internal("a message was stored and has no id")));
+            return Err(Stopped::Error(Error::internal("a message was stored and has no id")));
         }
         let created = posted.pointer("/message/created_at").and_then(Value::as_i64);
         Ok((message.to_owned(), created.unwrap_or_else(now_us)))
@@ -205,7 +205,7 @@ fn answers<'a>(
     results: &[(String, String)],
     approvals: &[Approval],
 ) -> Vec<(&'a Value, Value)> {
-    let asked = Asked::of(waits);
+    let asked = WaitIndex::of(waits);
     let of_calls = results.iter().filter_map(|(told, output)| {
         let (call, _) = call_id::of(told);
         let wait = asked.of_call(call)?;

@@ -3,18 +3,18 @@
 
 pub(crate) mod conversation_routes;
 pub(crate) mod conversations;
-pub(crate) mod following;
+pub(crate) mod previous_response;
 pub(crate) mod responses;
 pub(crate) mod revision;
 
 use bobbin::access::Caller;
 use bobbin::definitions::{Agent, Catalog};
-use bobbin::engine::feed::FeedOf;
+use bobbin::engine::feed::FeedTarget;
 use bobbin::json;
 use bobbin::limits::{EPHEMERAL_S, SECOND_US};
 use bobbin::protocols::openai::call_id;
 use bobbin::protocols::openai::chat_completions::{Completion, Settings};
-use bobbin::protocols::openai::completion_request::{CompletionRequest, New};
+use bobbin::protocols::openai::completion_request::{CompletionRequest, NewContent};
 use bobbin::protocols::openai::completion_revision::Lists;
 use bobbin::protocols::openai::{errors, models};
 use bobbin::request::{OpenAiRoute, Query, REPLACES, ThreadRoute, thread_id};
@@ -25,10 +25,10 @@ use wasm_bindgen::prelude::*;
 
 use crate::answer::Response;
 use crate::bindings::{Env, date_now, random, thrown};
-use crate::events::{self, Encoded, EventsRequest, How};
+use crate::events::{self, EventsRequest, FeedEncoding, ResponseForm};
 use crate::protocols::encoder::Encoder;
 use crate::protocols::openai::revision::Placement;
-use crate::protocols::thread_client::{Step, Stops, Talk};
+use crate::protocols::thread_client::{Step, Stopped, ThreadClient};
 
 #[wasm_bindgen(module = "/feed.js")]
 extern "C" {
@@ -74,7 +74,7 @@ pub(crate) struct OpenAi<'a> {
 }
 
 /// The conversation that a request names.
-struct Named {
+struct NamedConversation {
     /// The thread's id or key.
     thread: String,
     /// The changes of the list of messages, or `None` if several conversations have the same name.
@@ -82,7 +82,7 @@ struct Named {
 }
 
 /// A person's message.
-pub(crate) struct Said<'a> {
+pub(crate) struct UserMessage<'a> {
     pub(crate) text: &'a str,
     /// In the form of `POST …/messages`.
     pub(crate) files: &'a [Value],
@@ -111,8 +111,8 @@ impl OpenAi<'_> {
         };
         match answered {
             Ok(response) => Ok(response),
-            Err(Stops::Error(error)) => Err(error),
-            Err(Stops::Told(answer)) => {
+            Err(Stopped::Error(error)) => Err(error),
+            Err(Stopped::Told(answer)) => {
                 let text = answer.body.as_string().unwrap_or_default();
                 let body = bobbin::json::from_str(&text).unwrap_or(Value::Null);
                 let mut extra = extra_of(answer.status);
@@ -137,8 +137,8 @@ impl OpenAi<'_> {
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    pub(crate) fn talk(&self) -> Talk<'_> {
-        Talk { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
+    pub(crate) fn talk(&self) -> ThreadClient<'_> {
+        ThreadClient { env: self.env, caller: &self.caller, fingerprint: &self.fingerprint }
     }
 
     /// How often the client has sent this request before, if it says so.
@@ -154,7 +154,7 @@ impl OpenAi<'_> {
         let named = self.named(&request, &new)?;
         let hash = digest(&["openai", &agent.name, body]);
         let (settings, thread, of) = match new {
-            New::Said { text, files } => {
+            NewContent::Said { text, files } => {
                 let history = || request.history();
                 let conversation = match &named {
                     Some(named) => self.conversation(&named.thread, agent, &hash, history).await?,
@@ -164,7 +164,7 @@ impl OpenAi<'_> {
                 if let (Some(key), Some(fields)) = (&conversation.key, kept.as_object_mut()) {
                     fields.insert("key".into(), key.as_str().into());
                 }
-                let said = Said { text: &text, files: &files, metadata: json!({ "openai": kept }) };
+                let said = UserMessage { text: &text, files: &files, metadata: json!({ "openai": kept }) };
                 let lists = named.as_ref().and_then(|named| named.lists);
                 let placement = match lists.filter(|_| conversation.stored.is_none() && !conversation.is_new)
                 {
@@ -179,19 +179,19 @@ impl OpenAi<'_> {
                     }
                 };
                 let settings = self.settings(&request, &conversation.thread, &message, created);
-                (settings, conversation.thread, FeedOf::Message(message))
+                (settings, conversation.thread, FeedTarget::Message(message))
             }
-            New::Results(results) => {
+            NewContent::Results(results) => {
                 let named = named.map(|named| named.thread);
                 let thread =
                     self.thread_of_results(named, agent, results.iter().map(|(call, _)| call)).await?;
                 let reply = self.decide(&thread, &results, &[]).await?;
                 let mut settings = self.settings(&request, &thread, &reply, now_us());
                 settings.continues = Some(reply.clone());
-                (settings, thread, FeedOf::From(reply))
+                (settings, thread, FeedTarget::From(reply))
             }
         };
-        let how = if request.stream { How::Streamed } else { How::Whole };
+        let how = if request.stream { ResponseForm::Streamed } else { ResponseForm::Whole };
         let reasoning = settings.reasoning;
         let mut ignored = request.ignored;
         // Only a stream shows that its client has disconnected.
@@ -203,8 +203,8 @@ impl OpenAi<'_> {
     pub(crate) async fn follow(
         &self,
         thread: &str,
-        of: FeedOf,
-        how: How,
+        of: FeedTarget,
+        how: ResponseForm,
         reasoning: bool,
         extra: Vec<(String, String)>,
         encoder: Encoder,
@@ -215,8 +215,8 @@ impl OpenAi<'_> {
         let query = Query(query);
         let wanted =
             EventsRequest { thread, caller: self.caller.clone(), query: &query, origin: self.origin };
-        let encoded = Encoded { extra, encoder: encoder.into() };
-        events::answered(&threads, self.ctx, wanted, of, how, encoded).await?.map_err(Stops::Told)
+        let encoded = FeedEncoding { extra, encoder: encoder.into() };
+        events::answered(&threads, self.ctx, wanted, of, how, encoded).await?.map_err(Stopped::Told)
     }
 
     fn settings(
@@ -274,9 +274,9 @@ impl OpenAi<'_> {
 
     /// The conversation that a request names. Open WebUI's own requests have the chat's name but are not part
     /// of the chat.
-    fn named(&self, request: &CompletionRequest<'_>, new: &New) -> Result<Option<Named>> {
+    fn named(&self, request: &CompletionRequest<'_>, new: &NewContent) -> Result<Option<NamedConversation>> {
         let of_chat = self.header(CHAT).is_some();
-        if self.header("x-openwebui-task").is_some() || (of_chat && request.is_chore(new)) {
+        if self.header("x-openwebui-task").is_some() || (of_chat && request.is_utility_request(new)) {
             return Ok(None);
         }
         let said = |name: &str| self.env.var(name).as_deref() == Some("1");
@@ -296,7 +296,7 @@ impl OpenAi<'_> {
             "prompt_cache_key" | "user" => None,
             _ => Some(Lists::Whatever),
         };
-        Ok(Some(Named { thread: name, lists }))
+        Ok(Some(NamedConversation { thread: name, lists }))
     }
 
     /// The thread of results and decisions: the one that is named, or the one in the ids of the calls and
@@ -312,7 +312,7 @@ impl OpenAi<'_> {
                 "Results of calls and approvals belong to a conversation, and this request names none.";
             Error::field("messages", text).hint("Name it with the header X-Bobbin-Thread.")
         })?;
-        let missing = || Stops::Error(bobbin::access::no_thread());
+        let missing = || Stopped::Error(bobbin::access::no_thread());
         self.thread(&named, agent).await?.ok_or_else(missing)
     }
 }

@@ -3,7 +3,7 @@
 
 use bobbin::Error;
 use bobbin::definitions::Agent;
-use bobbin::engine::feed::FeedOf;
+use bobbin::engine::feed::FeedTarget;
 use bobbin::json;
 use bobbin::limits::{EPHEMERAL_S, SECOND_US};
 use bobbin::protocols::encode::Encode;
@@ -15,17 +15,17 @@ use bobbin::signing::digest;
 use serde_json::Value;
 
 use crate::answer::Response;
-use crate::events::How;
+use crate::events::ResponseForm;
 use crate::protocols::encoder::Encoder;
 use crate::protocols::openai::conversations::Conversation;
-use crate::protocols::openai::following::{PREVIOUS, followed, known_id, no_response};
-use crate::protocols::openai::{OpenAi, Said, extra_for, extra_of, now_us};
-use crate::protocols::thread_client::{Step, Stops, found, good, text_of};
+use crate::protocols::openai::previous_response::{PREVIOUS, followed, known_id, no_response};
+use crate::protocols::openai::{OpenAi, UserMessage, extra_for, extra_of, now_us};
+use crate::protocols::thread_client::{Step, Stopped, found, good, text_of};
 
 /// An existing response.
-struct Known {
+struct KnownResponse {
     settings: Settings,
-    of: FeedOf,
+    of: FeedTarget,
     /// The message that it answers, or the reply that it continues.
     message: String,
 }
@@ -45,18 +45,18 @@ impl OpenAi<'_> {
         if request.background && !request.stream {
             return self.value(&Responses::new(known.settings).whole());
         }
-        let how = if request.stream { How::Streamed } else { How::Whole };
+        let how = if request.stream { ResponseForm::Streamed } else { ResponseForm::Whole };
         let extra = extra_for(&known.settings.thread, &request.ignored);
         self.tell_response(known, how, extra).await
     }
 
-    async fn to_message(&self, request: &ResponseRequest, agent: &Agent, hash: &str) -> Step<Known> {
+    async fn to_message(&self, request: &ResponseRequest, agent: &Agent, hash: &str) -> Step<KnownResponse> {
         let metadata = json!({ "openai": {
             "request": hash, "model": request.model, "background": request.background, "store": request.store,
             "previous_response_id": request.previous, "metadata": request.asked.get("metadata"),
             "reasoning": request.reasoning, "approves": request.approves,
         } });
-        let said = Said { text: &request.new.text, files: &request.new.files, metadata };
+        let said = UserMessage { text: &request.new.text, files: &request.new.files, metadata };
         let (thread, message, created) = match followed(request)? {
             Some(followed) => self.say_behind(followed, request, agent, hash, &said).await?,
             None => {
@@ -72,11 +72,11 @@ impl OpenAi<'_> {
             model: request.model.clone(),
             ..self.response_settings(&thread, &message, created)
         };
-        Ok(Known { settings, of: FeedOf::Message(message.clone()), message })
+        Ok(KnownResponse { settings, of: FeedTarget::Message(message.clone()), message })
     }
 
     /// Handles results of calls and decisions. The reply that made the calls continues.
-    async fn to_answers(&self, request: &ResponseRequest, agent: &Agent) -> Step<Known> {
+    async fn to_answers(&self, request: &ResponseRequest, agent: &Agent) -> Step<KnownResponse> {
         let named = match (&request.previous, &request.conversation, &request.referred) {
             (Some(previous), _, _) => Some(known_id(previous, PREVIOUS)?.0),
             (None, Some(name), _) => Some(name.clone()),
@@ -95,7 +95,7 @@ impl OpenAi<'_> {
             continues: Some(reply.clone()),
             ..self.response_settings(&thread, &reply, now_us())
         };
-        Ok(Known { settings, of: FeedOf::From(reply.clone()), message: reply })
+        Ok(KnownResponse { settings, of: FeedTarget::From(reply.clone()), message: reply })
     }
 
     /// The thread of a request that follows no response. Creates it if it does not exist.
@@ -124,13 +124,13 @@ impl OpenAi<'_> {
     pub(crate) async fn response(&self, id: &str) -> Step<Response> {
         let mut known = self.known(id).await?;
         if self.query.get("stream") != Some("true") {
-            return self.tell_response(known, How::Now, extra_of(200)).await;
+            return self.tell_response(known, ResponseForm::Now, extra_of(200)).await;
         }
         if let Some(after) = self.query.get("starting_after") {
             let wrong = || Error::field("starting_after", "`starting_after` is the number of an event.");
             known.settings.after = Some(after.parse().map_err(|_| wrong())?);
         }
-        self.tell_response(known, How::Streamed, extra_of(200)).await
+        self.tell_response(known, ResponseForm::Streamed, extra_of(200)).await
     }
 
     /// `POST /v1/responses/:id/cancel`: stops the run if it is working on this response.
@@ -139,7 +139,7 @@ impl OpenAi<'_> {
         let thread = known.settings.thread.clone();
         let only = json!({ "answer_to": known.message }).to_string();
         good(self.talk().ask(&thread, ThreadRoute::Stop, &[], None, &only).await?)?;
-        self.tell_response(known, How::Now, extra_of(200)).await
+        self.tell_response(known, ResponseForm::Now, extra_of(200)).await
     }
 
     /// `DELETE /v1/responses/:id`: deletes the thread if it has no other content.
@@ -149,7 +149,7 @@ impl OpenAi<'_> {
         let runs = good(told)?;
         if runs.get("runs").and_then(Value::as_array).is_some_and(|runs| runs.len() > 1) {
             let text = "The conversation has more than this response.";
-            return Err(Stops::Error(Error::field("id", text).hint("Delete its thread.")));
+            return Err(Stopped::Error(Error::field("id", text).hint("Delete its thread.")));
         }
         let told = self.talk().ask(&thread, ThreadRoute::Delete, &[], None, "").await?;
         good(told)?;
@@ -157,11 +157,11 @@ impl OpenAi<'_> {
     }
 
     /// The response of this id.
-    async fn known(&self, id: &str) -> Step<Known> {
+    async fn known(&self, id: &str) -> Step<KnownResponse> {
         let (thread, message) = known_id(id, "id")?;
         let route = ThreadRoute::GetMessage(message.clone());
         let told = self.talk().ask(&thread, route, &[], None, "").await?;
-        let body = found(told)?.ok_or_else(|| Stops::Error(no_response(id)))?;
+        let body = found(told)?.ok_or_else(|| Stopped::Error(no_response(id)))?;
         let row = body.get("message").unwrap_or(&body);
         let created = row.get("created_at").and_then(Value::as_i64).unwrap_or(0);
         let kept = row.pointer("/metadata/openai").cloned().unwrap_or_default();
@@ -178,8 +178,9 @@ impl OpenAi<'_> {
             continues: goes_on.then(|| message.clone()),
             ..self.response_settings(&thread, &message, created)
         };
-        let of = if goes_on { FeedOf::From(message.clone()) } else { FeedOf::Message(message.clone()) };
-        Ok(Known { settings, of, message })
+        let of =
+            if goes_on { FeedTarget::From(message.clone()) } else { FeedTarget::Message(message.clone()) };
+        Ok(KnownResponse { settings, of, message })
     }
 
     async fn agent_of(&self, thread: &str) -> Step<String> {
@@ -198,8 +199,13 @@ impl OpenAi<'_> {
         }
     }
 
-    async fn tell_response(&self, known: Known, how: How, extra: Vec<(String, String)>) -> Step<Response> {
-        let Known { settings, of, .. } = known;
+    async fn tell_response(
+        &self,
+        known: KnownResponse,
+        how: ResponseForm,
+        extra: Vec<(String, String)>,
+    ) -> Step<Response> {
+        let KnownResponse { settings, of, .. } = known;
         let (thread, reasoning) = (settings.thread.clone(), settings.reasoning);
         self.follow(&thread, of, how, reasoning, extra, Encoder::new(Responses::new(settings))).await
     }

@@ -7,13 +7,15 @@
 
 use bobbin::json;
 use bobbin::protocols::openai::completion_request::CompletionRequest;
-use bobbin::protocols::openai::completion_revision::{Lists, Replaced, Revision, patch, revision, stored_by};
+use bobbin::protocols::openai::completion_revision::{
+    Lists, Replacement, Revision, patch, revision, stored_by,
+};
 use bobbin::request::ThreadRoute;
 use serde_json::Value;
 
 use crate::bindings::random;
 use crate::protocols::openai::conversations::Conversation;
-use crate::protocols::openai::{OpenAi, Said, hex, now_us};
+use crate::protocols::openai::{OpenAi, UserMessage, hex, now_us};
 use crate::protocols::thread_client::{Step, good, text_of};
 
 /// Number of messages of a thread that are compared with a list.
@@ -34,7 +36,7 @@ impl OpenAi<'_> {
         conversation: &Conversation,
         lists: Lists,
         request: &CompletionRequest<'_>,
-        said: &Said<'_>,
+        said: &UserMessage<'_>,
     ) -> Step<Placement> {
         let Conversation { thread, key, .. } = conversation;
         let (rows, more) = self.talk().page(thread, &[("limit", ROWS)]).await?;
@@ -63,8 +65,8 @@ impl OpenAi<'_> {
         &self,
         thread: &str,
         key: Option<&str>,
-        replaced: &Replaced,
-        said: &Said<'_>,
+        replaced: &Replacement,
+        said: &UserMessage<'_>,
     ) -> Step<Placement> {
         let Some(first) = replaced.messages.first() else { return Ok(Placement::New { replaces: None }) };
         let newest = self.talk().newest_run(thread).await?;

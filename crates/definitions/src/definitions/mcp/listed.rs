@@ -35,7 +35,7 @@ pub struct PinnedList {
 /// What a server said of itself when its tools were listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Pinned {
+pub struct ListingInfo {
     /// The protocol that it spoke.
     pub protocol: McpProtocol,
     /// What it called itself.
@@ -133,7 +133,7 @@ impl ListedTool {
 }
 
 /// A listed tool: its place in the list, as the server has it, and the tool of the catalog that it is, or the field that is wrong and why.
-pub type Offered<'l> = (usize, &'l ListedTool, Result<Tool, (String, String)>);
+pub type CatalogTool<'l> = (usize, &'l ListedTool, Result<Tool, (String, String)>);
 
 impl McpServer {
     /// The tool of the catalog that a listed one is, by its plain name ([`McpServer::tool_names`]).
@@ -188,7 +188,7 @@ impl McpServer {
 
     /// The tools of the catalog that the listed ones are, as far as the definition takes them: each with its place in the list, and
     /// by the name of [`McpServer::tool_names`].
-    pub fn offered<'l>(&self, listed: &'l [ListedTool]) -> Vec<Offered<'l>> {
+    pub fn offered<'l>(&self, listed: &'l [ListedTool]) -> Vec<CatalogTool<'l>> {
         let offered: Vec<(usize, &ListedTool)> =
             listed.iter().enumerate().filter(|(_, tool)| self.offers(&tool.name)).collect();
         let own: Vec<&str> = offered.iter().map(|(_, tool)| tool.name.as_str()).collect();

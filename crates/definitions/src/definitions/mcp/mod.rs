@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::definitions::approval::Approval;
-use crate::definitions::mcp::listed::Pinned;
+use crate::definitions::mcp::listed::ListingInfo;
 use crate::definitions::retry::Policy;
 use crate::definitions::scrub::Scrub;
 use crate::definitions::template;
@@ -90,7 +90,7 @@ pub struct McpServer {
     /// What it said of itself when its tools were listed; the compiler takes it from the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(skip))]
-    pub pinned: Option<Pinned>,
+    pub pinned: Option<ListingInfo>,
 }
 
 impl McpServer {

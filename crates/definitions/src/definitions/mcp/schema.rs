@@ -26,11 +26,11 @@ const BRANCHES: [&str; 5] = ["anyOf", "oneOf", "allOf", "then", "else"];
 pub type Marks = SortedMap<String, String>;
 
 /// A field of a schema, and what is wrong with it.
-pub type Wrong = (String, String);
+pub type FieldError = (String, String);
 
 /// Whether a schema can be offered: it is an object's, not too large, refers to nothing outside of itself, and its marks are what
 /// they should be (2026-07-28, transports: custom headers from tool parameters).
-pub fn check(schema: &Value) -> Result<Marks, Wrong> {
+pub fn check(schema: &Value) -> Result<Marks, FieldError> {
     let wrong = |why: String| Err((String::new(), why));
     let Some(root) = schema.as_object() else { return wrong("must be a schema (an object)".to_owned()) };
     if root.get("type").is_some_and(|of| !of.is_null()) && types_of(schema) != ["object"] {
@@ -44,7 +44,7 @@ pub fn check(schema: &Value) -> Result<Marks, Wrong> {
         return wrong(HIDES.to_owned());
     }
     let mut walk = Walk { marks: Marks::new(), wrong: None };
-    walk.schema(schema, &Place::Root, Some(&Argument::All), 0);
+    walk.schema(schema, &SchemaPath::Root, Some(&Argument::All), 0);
     match walk.wrong {
         Some(wrong) => Err(wrong),
         None => Ok(walk.marks),
@@ -61,19 +61,19 @@ pub fn hides(text: &str) -> bool {
 }
 
 /// Where in a schema the walk is; put into words only when something is wrong there.
-enum Place<'p> {
+enum SchemaPath<'p> {
     Root,
-    Key(&'p Place<'p>, &'p str),
-    Item(&'p Place<'p>, usize),
+    Key(&'p SchemaPath<'p>, &'p str),
+    Item(&'p SchemaPath<'p>, usize),
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for SchemaPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Root => Ok(()),
-            Place::Key(Place::Root, key) => f.write_str(key),
-            Place::Key(parent, key) => write!(f, "{parent}.{key}"),
-            Place::Item(parent, index) => write!(f, "{parent}[{index}]"),
+            SchemaPath::Root => Ok(()),
+            SchemaPath::Key(SchemaPath::Root, key) => f.write_str(key),
+            SchemaPath::Key(parent, key) => write!(f, "{parent}.{key}"),
+            SchemaPath::Item(parent, index) => write!(f, "{parent}[{index}]"),
         }
     }
 }
@@ -96,30 +96,30 @@ impl fmt::Display for Argument<'_> {
 
 struct Walk {
     marks: Marks,
-    wrong: Option<Wrong>,
+    wrong: Option<FieldError>,
 }
 
 impl Walk {
-    fn report(&mut self, at: &Place<'_>, why: impl Into<String>) {
+    fn report(&mut self, at: &SchemaPath<'_>, why: impl Into<String>) {
         self.wrong.get_or_insert_with(|| (at.to_string(), why.into()));
     }
 
-    fn schema(&mut self, schema: &Value, at: &Place<'_>, argument: Option<&Argument<'_>>, depth: usize) {
+    fn schema(&mut self, schema: &Value, at: &SchemaPath<'_>, argument: Option<&Argument<'_>>, depth: usize) {
         if depth > limits::MCP_SCHEMA_DEPTH {
             return self.report(at, "is nested too deeply");
         }
         for (key, value) in schema.as_object().into_iter().flatten() {
-            let here = Place::Key(at, key);
+            let here = SchemaPath::Key(at, key);
             match key.as_str() {
                 "properties" => {
                     for (name, property) in value.as_object().into_iter().flatten() {
                         let argument = argument.map(|of| Argument::Property(of, name));
-                        self.schema(property, &Place::Key(&here, name), argument.as_ref(), depth + 1);
+                        self.schema(property, &SchemaPath::Key(&here, name), argument.as_ref(), depth + 1);
                     }
                 }
                 _ if MAPS.contains(&key.as_str()) => {
                     for (name, schema) in value.as_object().into_iter().flatten() {
-                        self.schema(schema, &Place::Key(&here, name), None, depth + 1);
+                        self.schema(schema, &SchemaPath::Key(&here, name), None, depth + 1);
                     }
                 }
                 "$ref" | "$dynamicRef" | "$recursiveRef" => {
@@ -137,19 +137,19 @@ impl Walk {
         }
     }
 
-    fn others(&mut self, value: &Value, at: &Place<'_>, depth: usize) {
+    fn others(&mut self, value: &Value, at: &SchemaPath<'_>, depth: usize) {
         match value {
             Value::Object(_) => self.schema(value, at, None, depth + 1),
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.schema(item, &Place::Item(at, index), None, depth + 1);
+                    self.schema(item, &SchemaPath::Item(at, index), None, depth + 1);
                 }
             }
             _ => {}
         }
     }
 
-    fn mark(&mut self, schema: &Value, mark: &Value, at: &Place<'_>, argument: Option<&Argument<'_>>) {
+    fn mark(&mut self, schema: &Value, mark: &Value, at: &SchemaPath<'_>, argument: Option<&Argument<'_>>) {
         let types = types_of(schema);
         let plain =
             !types.is_empty() && types.iter().all(|name| ["string", "integer", "boolean"].contains(name));

@@ -104,7 +104,7 @@ impl Grant<'_> {
 }
 
 /// A request for a token: headers and body.
-pub struct Asked {
+pub struct TokenRequest {
     /// The headers; names in lower case.
     pub headers: Vec<(String, String)>,
     /// The form.
@@ -113,7 +113,7 @@ pub struct Asked {
     secrets: Vec<String>,
 }
 
-impl Asked {
+impl TokenRequest {
     /// Removes the confidential parts from a text of the server.
     pub fn unsaid(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
@@ -139,7 +139,7 @@ impl Client {
     }
 
     /// The request for a token.
-    pub fn asks(&self, grant: &Grant<'_>, scope: &str, secret: Option<&str>) -> Asked {
+    pub fn asks(&self, grant: &Grant<'_>, scope: &str, secret: Option<&str>) -> TokenRequest {
         let mut fields = match grant {
             Grant::Refresh { token } => vec![("grant_type", "refresh_token"), ("refresh_token", *token)],
             Grant::Client => vec![("grant_type", "client_credentials")],
@@ -180,7 +180,7 @@ impl Client {
         }
         // Longest first, because one secret may contain another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Asked { headers, body: form(&fields), secrets }
+        TokenRequest { headers, body: form(&fields), secrets }
     }
 }
 

@@ -41,7 +41,7 @@ pub struct Callback {
 
 /// The reason why a sign-in failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turned {
+pub enum SignInError {
     /// The callback does not belong to this sign-in; ignore it.
     Foreign,
     /// The authorization server or the user refused.
@@ -116,19 +116,19 @@ impl Login {
     }
 
     /// The code of a callback, after all checks.
-    pub fn code<'c>(&self, callback: &'c Callback) -> Result<&'c str, Turned> {
+    pub fn code<'c>(&self, callback: &'c Callback) -> Result<&'c str, SignInError> {
         let named = match &callback.iss {
             Some(iss) => *iss == self.client.issuer,
             None => !self.names_issuer,
         };
         if !self.is_of(&callback.state) || !named {
-            return Err(Turned::Foreign);
+            return Err(SignInError::Foreign);
         }
         if callback.error.is_some() {
-            return Err(Turned::Denied);
+            return Err(SignInError::Denied);
         }
         let fits = |code: &&str| (1..=CODE_BYTES).contains(&code.len());
-        callback.code.as_deref().filter(fits).ok_or(Turned::Foreign)
+        callback.code.as_deref().filter(fits).ok_or(SignInError::Foreign)
     }
 
     /// Whether this is the sign-in's state, compared in constant time.
@@ -217,14 +217,14 @@ mod tests {
         ] {
             assert_eq!(
                 login(names).code(&callback),
-                Err(Turned::Foreign),
+                Err(SignInError::Foreign),
                 "{} {:?}",
                 callback.state,
                 callback.iss
             );
         }
         let denied = Callback { error: Some("access_denied".into()), code: None, ..came("s", None) };
-        assert_eq!(login(false).code(&denied), Err(Turned::Denied));
+        assert_eq!(login(false).code(&denied), Err(SignInError::Denied));
     }
 
     #[test]

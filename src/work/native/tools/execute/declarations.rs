@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::definitions::schema::required;
 
 /// A tool that code can call.
-pub(crate) struct Declared<'a> {
+pub(crate) struct ToolDeclaration<'a> {
     /// Its name.
     pub(crate) name: &'a str,
     /// What it does.
@@ -18,11 +18,11 @@ pub(crate) struct Declared<'a> {
 const DEPTH: usize = 6;
 
 /// Writes `declare const tools: { … }`; empty without tools.
-pub(crate) fn declarations<'a>(declared: impl Iterator<Item = Declared<'a>>) -> String {
+pub(crate) fn declarations<'a>(declared: impl Iterator<Item = ToolDeclaration<'a>>) -> String {
     let members: Vec<String> = declared
         .map(|tool| {
             let about = one_line(&tool.description.replace("*/", "* /"));
-            let schema = tool.schema.filter(|schema| !takes_nothing(schema));
+            let schema = tool.schema.filter(|schema| !has_no_arguments(schema));
             let takes = schema.map_or(String::new(), |schema| format!("args: {}", written(schema, 0)));
             format!("  /** {about} */\n  {}({takes}): Promise<string>;", key(tool.name))
         })
@@ -47,7 +47,7 @@ pub(crate) fn reach(hosts: &[String]) -> String {
     )
 }
 
-fn takes_nothing(schema: &Value) -> bool {
+fn has_no_arguments(schema: &Value) -> bool {
     schema.get("properties").and_then(Value::as_object).is_none_or(serde_json::Map::is_empty)
 }
 
@@ -145,7 +145,7 @@ mod tests {
                 } }),
             ),
         ];
-        let declared = |(name, schema): &'static (&'static str, Value)| Declared {
+        let declared = |(name, schema): &'static (&'static str, Value)| ToolDeclaration {
             name,
             description: "Does\n it. */ x",
             schema: Some(schema),

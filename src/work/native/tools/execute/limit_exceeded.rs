@@ -5,7 +5,7 @@ use crate::definitions::message::ToolResult;
 
 /// The limit that the code exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum LimitKind {
     /// The code is too long; its size in bytes.
     CodeSize(usize),
     /// Too many calls of tools.
@@ -14,13 +14,13 @@ pub(crate) enum Over {
     Time,
 }
 
-impl Over {
+impl LimitKind {
     /// The option for the limit.
     const fn option(self) -> &'static str {
         match self {
-            Over::CodeSize(_) => "maxCodeSize",
-            Over::ToolCalls => "maxToolCalls",
-            Over::Time => "codeTimeoutMs",
+            LimitKind::CodeSize(_) => "maxCodeSize",
+            LimitKind::ToolCalls => "maxToolCalls",
+            LimitKind::Time => "codeTimeoutMs",
         }
     }
 
@@ -33,14 +33,14 @@ impl Over {
     pub(crate) fn text(self, settings: &Settings) -> String {
         let option = self.option();
         match self {
-            Over::CodeSize(bytes) => format!(
+            LimitKind::CodeSize(bytes) => format!(
                 "The code has {bytes} bytes; the limit is {} ({option}). Write less, or split the work.",
                 settings.max_code_size
             ),
-            Over::ToolCalls => {
+            LimitKind::ToolCalls => {
                 format!("The code called more than {} tools ({option}).", settings.max_tool_calls)
             }
-            Over::Time => {
+            LimitKind::Time => {
                 let seconds = settings.code_timeout_ms as f64 / 1000.0;
                 format!("The code ran for more than {seconds} s ({option}).")
             }

@@ -22,11 +22,11 @@ use crate::definitions::message::{ToolResult, ToolStatus};
 use crate::json;
 use crate::limits;
 use crate::sandbox::{
-    CodeError, CodeHandle, CodeResult, Form, Function, Log, Options, Status, Thrown, Value,
+    CodeError, CodeHandle, CodeResult, Exception, Form, Function, Log, Options, Status, Value,
 };
 use crate::sdk::ThreadState;
 use crate::work::native::NativeCall;
-use crate::work::native::tools::execute::limit_exceeded::Over;
+use crate::work::native::tools::execute::limit_exceeded::LimitKind;
 
 const FILENAME: &str = "code.ts";
 /// The error of code that returned a function.
@@ -50,14 +50,14 @@ pub(crate) async fn execute_code(call: NativeCall) -> ToolResult {
         }
     };
     if code.len() as u64 > settings.max_code_size {
-        let over = Over::CodeSize(code.len());
+        let over = LimitKind::CodeSize(code.len());
         return over.result(over.text(&settings));
     }
     let offered = match call.state.offered() {
         Ok(names) => names,
         Err(error) => return ToolResult::error(error.into_message()),
     };
-    let running = Rc::new(Running {
+    let running = Rc::new(CodeCall {
         state: call.state.clone(),
         settings,
         calls: RefCell::default(),
@@ -86,31 +86,31 @@ pub(crate) async fn execute_code(call: NativeCall) -> ToolResult {
             if result.status == Status::Success
                 && matches!(select(Box::pin(execution.calls_ended()), time).await, Either::Right(_))
             {
-                running.end(Over::Time);
+                running.end(LimitKind::Time);
             }
             result
         }
         Either::Right(((), result)) => {
-            running.end(Over::Time);
+            running.end(LimitKind::Time);
             result.await
         }
     };
     running.told(&result)
 }
 
-struct Running {
+struct CodeCall {
     state: ThreadState,
     settings: Settings,
     /// Names and outcomes, in order.
     calls: RefCell<Vec<Json>>,
     in_order: Mutex<()>,
     /// The limit that ended the code.
-    over: Cell<Option<Over>>,
+    over: Cell<Option<LimitKind>>,
     /// Weak: the sandbox holds these functions, and the code must end with the call that waits for it.
     execution: RefCell<Weak<CodeHandle>>,
 }
 
-impl Running {
+impl CodeCall {
     fn tools(self: &Rc<Self>, offered: &[String]) -> Value {
         let function = |name: &String| {
             let (running, name) = (self.clone(), name.clone());
@@ -124,7 +124,7 @@ impl Running {
     }
 
     /// Ends the code; returns the reason.
-    fn end(&self, over: Over) -> String {
+    fn end(&self, over: LimitKind) -> String {
         let text = over.text(&self.settings);
         self.over.set(Some(over));
         if let Some(execution) = self.execution.borrow().upgrade() {
@@ -134,9 +134,9 @@ impl Running {
     }
 
     /// Makes a call of a tool: with a receipt, one at a time.
-    async fn call(&self, name: &str, args: Vec<Value>) -> Result<Value, Thrown> {
+    async fn call(&self, name: &str, args: Vec<Value>) -> Result<Value, Exception> {
         if self.calls.borrow().len() as u64 >= self.settings.max_tool_calls {
-            return Err(Thrown::new(self.end(Over::ToolCalls)));
+            return Err(Exception::new(self.end(LimitKind::ToolCalls)));
         }
         let place = self.calls.borrow().len();
         self.calls.borrow_mut().push(json!({ "name": name, "status": "running" }));
@@ -149,9 +149,9 @@ impl Running {
         match (result.status, &result.error_code) {
             (ToolStatus::Success, _) => Ok(Value::String(result.text())),
             (ToolStatus::Error, Some(code)) => {
-                Err(Thrown::new(format!("{}: {code}: {}", name, result.text())))
+                Err(Exception::new(format!("{}: {code}: {}", name, result.text())))
             }
-            (ToolStatus::Error, None) => Err(Thrown::new(format!("{name}: {}", result.text()))),
+            (ToolStatus::Error, None) => Err(Exception::new(format!("{name}: {}", result.text()))),
         }
     }
 

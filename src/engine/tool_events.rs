@@ -1,0 +1,65 @@
+//! Events of calls for listeners: start and end.
+
+use crate::definitions::message::ToolStatus;
+use crate::engine::call::Call;
+use crate::engine::features::Activity;
+use crate::json;
+use crate::limits;
+use crate::store::messages::message_id;
+
+/// A call, as listeners see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToolCallEvent<'a> {
+    /// The tool.
+    pub(crate) name: &'a str,
+    /// The model's id of the call; `None` if code makes it.
+    pub(crate) id: Option<&'a str>,
+    /// As the model wrote them.
+    pub(crate) arguments: Option<&'a str>,
+    /// Seq of its result's message.
+    pub(crate) seq: Option<i64>,
+}
+
+impl<'a> ToolCallEvent<'a> {
+    /// A call of a reply.
+    pub(crate) fn of(call: &'a Call) -> ToolCallEvent<'a> {
+        ToolCallEvent {
+            name: &call.call.name,
+            id: Some(&call.call.id),
+            arguments: Some(&call.call.arguments),
+            seq: Some(call.seq),
+        }
+    }
+}
+
+impl Activity<'_> {
+    /// Announces the start of a tool.
+    pub(crate) fn announce_tool_start(&self, call: &ToolCallEvent<'_>) {
+        if self.has_listeners() {
+            let shown = call.arguments.filter(|text| text.len() <= limits::FRAME_ARGUMENTS_BYTES);
+            let shown = shown.map(|text| self.variables().redact(text.to_owned()));
+            let result = self.result_of(call);
+            self.announce(
+                "tool_started",
+                json!({ "tool": call.name, "call_id": call.id, "arguments": shown, "message_id": result }),
+            );
+        }
+    }
+
+    /// Announces the end of a tool.
+    pub(crate) fn announce_tool_end(&self, call: &ToolCallEvent<'_>, status: ToolStatus) {
+        if self.has_listeners() {
+            let result = self.result_of(call);
+            self.announce(
+                "tool_completed",
+                json!({ "tool": call.name, "status": status, "call_id": call.id, "message_id": result }),
+            );
+        }
+    }
+
+    /// Id of the message of a call's result.
+    fn result_of(&self, call: &ToolCallEvent<'_>) -> Option<String> {
+        let seq = call.seq?;
+        self.read(|state, _| Ok(message_id(&state.meta.stem, seq))).ok()
+    }
+}
