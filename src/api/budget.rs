@@ -17,7 +17,7 @@ use crate::store::waits::WaitKind;
 
 impl Api<'_> {
     /// `GET …/budget`.
-    pub(crate) fn get_budget(&self) -> Result<Reply> {
+    pub(super) fn get_budget(&self) -> Result<Reply> {
         let shown = self.read(|state, sql| {
             let run = state.run.as_ref();
             let (ledger, steps) =
@@ -71,7 +71,7 @@ impl Api<'_> {
     }
 
     /// `PATCH …/budget`.
-    pub(crate) fn patch_budget(&self, request: &ThreadRequest) -> Result<Reply> {
+    pub(super) fn patch_budget(&self, request: &ThreadRequest) -> Result<Reply> {
         let limits = given_limits(&request.body)?;
         self.budgets().set_limits(&limits, &request.caller)?;
         self.get_budget()

@@ -28,7 +28,7 @@ const FILES_BYTES: usize = 4 << 20;
 
 impl Api<'_> {
     /// Makes the call: `{ name, args }`. Repeated requests do not repeat the call.
-    pub(crate) fn call_offered(&self, request: &ThreadRequest) -> Result<Reply> {
+    pub(super) fn call_offered(&self, request: &ThreadRequest) -> Result<Reply> {
         let mut body = Body::parse(&request.body)?.known(&["name", "args"])?;
         let name = body.string("name")?.ok_or_else(|| Error::missing("name"))?;
         let args = body.object("args")?.unwrap_or_default();
@@ -68,7 +68,7 @@ impl Api<'_> {
     }
 
     /// The outcome of the call: `{ failed, text, files }`, or `{}` while it has none.
-    pub(crate) fn called(&self, id: &str) -> Result<Reply> {
+    pub(super) fn called(&self, id: &str) -> Result<Reply> {
         self.read(|state, sql| {
             let seq = message_seq(&state.meta.stem, id)?;
             let asked = rows::find(sql, seq)?.ok_or_else(|| not_found(id))?;
@@ -90,7 +90,7 @@ impl Api<'_> {
     }
 
     /// A file's content, in the same form: `{ failed, text, files }`.
-    pub(crate) fn file_content(&self, path: &str) -> Result<Reply> {
+    pub(super) fn file_content(&self, path: &str) -> Result<Reply> {
         self.read(|_, sql| {
             let no_file = || Error::new(Code::NotFound, "There is no such file.").at("path");
             let FileRecord { path, name, mime_type, size, .. } =

@@ -29,7 +29,7 @@ struct MessageSizes {
 
 impl Api<'_> {
     /// `GET …/context`. Hooks are not run, so their changes are missing.
-    pub(crate) async fn get_context(&self, query: &Query) -> Result<Reply> {
+    pub(super) async fn get_context(&self, query: &Query) -> Result<Reply> {
         let history = query.flag("history")?;
         self.variables().ready_env().await?;
         let definitions = self.definitions_now()?;

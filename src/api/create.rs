@@ -41,7 +41,7 @@ enum Creation {
 impl Api<'_> {
     /// Creates the thread, unless it exists: a client may repeat a creation. Sends the row to the directory
     /// before the response if possible, so that a list shows the thread at once.
-    pub(crate) async fn create(&self, request: &ThreadRequest) -> Result<Reply> {
+    pub(super) async fn create(&self, request: &ThreadRequest) -> Result<Reply> {
         let answer = self.create_or_find(request).await;
         let is_of_key = thread_id::is_of_key(&request.thread_id);
         answer.map_err(|error| match error.code {

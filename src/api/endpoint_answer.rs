@@ -27,7 +27,7 @@ const OWN_HEADERS: [&str; 12] = [
 ///
 /// # Errors
 /// A text about an invalid status or header.
-pub(crate) fn served(answer: Redacted<EndpointAnswer>, method: Method) -> Result<RawResponse, String> {
+pub(super) fn served(answer: Redacted<EndpointAnswer>, method: Method) -> Result<RawResponse, String> {
     let EndpointAnswer { status, headers, body } = answer.inner();
     if !(200..600).contains(&status) {
         return Err(format!("it answered with the status {status}; there are 200 to 599"));

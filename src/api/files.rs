@@ -31,7 +31,7 @@ const SAFE: [(&str, &str); 3] = [
 
 impl Api<'_> {
     /// Serves a request of a file route.
-    pub(crate) async fn serve_file(
+    pub(super) async fn serve_file(
         &self,
         request: &ThreadRequest<StreamRoute>,
         body: http::Body,

@@ -41,7 +41,7 @@ use futures::future::LocalBoxFuture;
 
 handle! {
     /// Responses to requests of the API.
-    pub(crate) struct Api, api
+    struct Api, api
 }
 
 impl Thread {

@@ -17,7 +17,7 @@ use crate::store::{jobs, logs, outbox, schema, waits};
 
 impl Api<'_> {
     /// `GET /threads/:id` (spec §27.1).
-    pub(crate) fn get(&self, request: &ThreadRequest) -> Result<Reply> {
+    pub(super) fn get(&self, request: &ThreadRequest) -> Result<Reply> {
         let origin = request.header(agents::ORIGIN).unwrap_or_default();
         self.read_mut(|state, sql| {
             let messages = records::visible(state, sql)?;
@@ -48,7 +48,7 @@ impl Api<'_> {
     }
 
     /// `GET …/diagnostics`: the state that an operator needs when a thread does not work as expected.
-    pub(crate) async fn diagnostics(&self) -> Result<Reply> {
+    pub(super) async fn diagnostics(&self) -> Result<Reply> {
         let alarm_at = self.host.alarm().await?;
         let now = self.host.now_us();
         self.read_mut(|state, sql| {

@@ -15,7 +15,7 @@ use crate::store::runs::Run;
 
 impl Api<'_> {
     /// `GET …/runs`: newest first; with a run in the query, those before it.
-    pub(crate) fn list_runs(&self, query: &Query) -> Result<Reply> {
+    pub(super) fn list_runs(&self, query: &Query) -> Result<Reply> {
         let limit = query.number("limit", limits::RUNS_DEFAULT, limits::PAGE_MAX)?;
         let before = match query.get("before").filter(|id| !id.is_empty()) {
             None => i64::MAX >> 11,
@@ -34,7 +34,7 @@ impl Api<'_> {
     }
 
     /// `GET …/runs/:run`: the outcome of a run, and its trace if requested.
-    pub(crate) fn get_run(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
+    pub(super) fn get_run(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
         let wants_trace = request.query.flag("trace")?;
         let missing = || Error::new(Code::NotFound, format!("This thread has no run “{id}”."));
         let number = number(id).ok_or_else(missing)?;

@@ -9,7 +9,7 @@ use crate::request::Reply;
 
 impl Api<'_> {
     /// `GET …/runs/:run/spans`: the ended spans of a run, as a collector receives them.
-    pub(crate) fn get_spans(&self, run: &str) -> Result<Reply> {
+    pub(super) fn get_spans(&self, run: &str) -> Result<Reply> {
         let missing = || Error::new(Code::NotFound, format!("This thread has no run “{run}”."));
         let number = run.strip_prefix("r_").and_then(|number| number.parse().ok()).ok_or_else(missing)?;
         let (facts, mut spans) = self.read(|state, sql| {

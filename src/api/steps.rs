@@ -42,7 +42,7 @@ struct LoggedReply {
 impl Api<'_> {
     /// `GET …/steps/:message/request`. Hooks are not run, memories are not searched, and images are described
     /// in words.
-    pub(crate) async fn get_step_request(&self, id: &str) -> Result<Reply> {
+    pub(super) async fn get_step_request(&self, id: &str) -> Result<Reply> {
         self.variables().ready_env().await?;
         let mut asked = self.read(|state, sql| asked_of(state, sql, id))?;
         let (source, body, messages) = match asked.body.take() {

@@ -35,7 +35,7 @@ const SNAPSHOT: &str = "agent.loop.snapshot";
 type DatedEntry = (i64, Value);
 
 /// The entries of a run, and whether some are left out.
-pub(crate) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Value>, bool)> {
+pub(super) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Value>, bool)> {
     let thread = &state.meta.stem;
     let mut between = EventCollector::new(state, sql, run);
     logs::of_run(sql, run.id, &mut |row| between.log(&row))?;

@@ -20,7 +20,7 @@ use crate::store::waits::WaitState;
 
 impl Api<'_> {
     /// `GET …/waits`: open waits, or all, newest first; with `descendants=true` also those of descendants.
-    pub(crate) async fn list_waits(&self, request: &ThreadRequest) -> Result<Reply> {
+    pub(super) async fn list_waits(&self, request: &ThreadRequest) -> Result<Reply> {
         let query = &request.query;
         let limit = query.number("limit", PAGE_DEFAULT, PAGE_MAX)?;
         let all = match query.get("state") {
@@ -102,7 +102,7 @@ impl Api<'_> {
     }
 
     /// `GET …/waits/:id`.
-    pub(crate) fn get_wait(&self, id: &str) -> Result<Reply> {
+    pub(super) fn get_wait(&self, id: &str) -> Result<Reply> {
         self.read(|state, sql| {
             let number = wait_number(&state.meta.stem, id)?;
             let wait = self.waits().found_wait(state, sql, number)?;
@@ -111,7 +111,7 @@ impl Api<'_> {
     }
 
     /// `POST …/waits/:id`: a decision.
-    pub(crate) fn decide_wait(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
+    pub(super) fn decide_wait(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
         let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
         let body = Body::parse(&request.body)?.known(DECISION)?;
         let wanted = DecisionRequest::parse(body, &thread, Some(wait_number(&thread, id)?))?;
@@ -123,7 +123,7 @@ impl Api<'_> {
     }
 
     /// `POST …/waits`: several decisions, all or none.
-    pub(crate) fn decide_waits(&self, request: &ThreadRequest) -> Result<Reply> {
+    pub(super) fn decide_waits(&self, request: &ThreadRequest) -> Result<Reply> {
         let thread = self.read(|state, _| Ok(state.meta.stem.clone()))?;
         let mut body = Body::parse(&request.body)?.known(&["decisions"])?;
         let decisions = body.take("decisions").ok_or_else(|| Error::missing("decisions"))?;
@@ -170,7 +170,7 @@ impl Api<'_> {
     }
 
     /// `DELETE …/waits/remembered`.
-    pub(crate) fn forget_waits(&self) -> Result<Reply> {
+    pub(super) fn forget_waits(&self) -> Result<Reply> {
         self.transition(|state, sql| match state.meta.wait_next {
             1 => Ok(()),
             _ => waits::forget_remembered(sql),

@@ -13,7 +13,7 @@ use crate::request::Reply;
 
 impl Directory {
     /// Returns the id bound to the key: the given one if the key is new, else the first one.
-    pub(crate) fn claim(&self, key: &str, hash: &str, thread_id: &str) -> Result<Reply> {
+    pub(super) fn claim(&self, key: &str, hash: &str, thread_id: &str) -> Result<Reply> {
         if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES {
             return Err(Error::field(
                 "Idempotency-Key",

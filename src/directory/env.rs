@@ -17,7 +17,7 @@ use crate::store::env as table;
 impl Directory {
     /// Responds to a request about values.
     #[inline(never)]
-    pub(crate) fn env(self: &Rc<Self>, directory: &str, ask: EnvAsk) -> Result<Reply> {
+    pub(super) fn env(self: &Rc<Self>, directory: &str, ask: EnvAsk) -> Result<Reply> {
         match ask {
             EnvAsk::Rows(known) => self.env_rows(known),
             EnvAsk::Shown => Ok(shown(&self.set(directory, self.host.sql())?)),

@@ -15,7 +15,7 @@ use crate::request::{Query, Reply};
 
 impl Directory {
     /// Stores a thread's report about a wait.
-    pub(crate) fn wait(self: &Rc<Self>, row: &WaitRow) -> Result<Reply> {
+    pub(super) fn wait(self: &Rc<Self>, row: &WaitRow) -> Result<Reply> {
         let now = self.host.now_us();
         self.host.transaction(|sql| {
             let known = self.known(sql, &row.thread, row.life)?;
@@ -28,7 +28,7 @@ impl Directory {
 
     /// `GET /api/waits`: `{waits: [{id, threadId, kind, state, title, createdAt, expiresAt}], cursor}`,
     /// newest first.
-    pub(crate) fn waits(&self, query: &Query) -> Result<Reply> {
+    pub(super) fn waits(&self, query: &Query) -> Result<Reply> {
         let limit = query.number("limit", PAGE_DEFAULT, PAGE_MAX)?;
         let kind = query.get("kind").filter(|kind| !kind.is_empty());
         let behind = query.get("cursor").filter(|cursor| !cursor.is_empty()).map(|cursor| {

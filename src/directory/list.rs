@@ -56,7 +56,7 @@ impl Filter<'_> {
 impl Directory {
     /// `{threads, total, hasMore}`; times are seconds, as in every thread object over HTTP (spec §35.13).
     /// `only` restricts the list to one thread.
-    pub(crate) fn list(&self, query: &Query, origin: &str, only: Option<&str>) -> Result<Reply> {
+    pub(super) fn list(&self, query: &Query, origin: &str, only: Option<&str>) -> Result<Reply> {
         let filter = Filter::of(query)?;
         let limit = query.number("limit", THREADS_DEFAULT, PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;

@@ -21,14 +21,14 @@ const PAUSE_MAX_US: i64 = 3600 * SECOND_US;
 
 impl Directory {
     /// Ensures that an alarm will report a changed count. Call it inside the transaction of the change.
-    pub(crate) fn root_is_behind(&self, sql: &dyn Sql) -> Result<()> {
+    pub(super) fn root_is_behind(&self, sql: &dyn Sql) -> Result<()> {
         // Only the first change since the last report sets the alarm; otherwise steady changes would delay it
         // forever.
         if state::untold(sql)? == 1 { self.schedule_report() } else { Ok(()) }
     }
 
     /// Sets the alarm again if the root is behind, whether or not an earlier one was lost.
-    pub(crate) fn catch_up(&self, sql: &dyn Sql) -> Result<()> {
+    pub(super) fn catch_up(&self, sql: &dyn Sql) -> Result<()> {
         if state::untold(sql)? > 0 { self.schedule_report() } else { Ok(()) }
     }
 
@@ -37,7 +37,7 @@ impl Directory {
     }
 
     /// Reports the count to the root if it is behind; schedules a retry after a failure.
-    pub(crate) async fn report_to_root(self: &Rc<Self>) {
+    pub(super) async fn report_to_root(self: &Rc<Self>) {
         let Err(error) = self.try_to_tell().await else { return };
         self.host.log(&format!("directory: the root was not told: {error}"));
         let again = self.host.transaction(|sql| {
@@ -69,14 +69,14 @@ impl Directory {
     }
 
     /// Stores an owner's count in the root.
-    pub(crate) fn owner(&self, owner: Option<&str>, threads: i64, version: i64) -> Result<Reply> {
+    pub(super) fn owner(&self, owner: Option<&str>, threads: i64, version: i64) -> Result<Reply> {
         let now = self.host.now_us();
         self.host.transaction(|sql| table::put(sql, &name_of(owner), owner, threads, (version, now)))?;
         Ok(Reply::json(200, &json!({})))
     }
 
     /// `GET /threads/owners`: `{owners: [{user_id, threadCount}], total, hasMore}`.
-    pub(crate) fn owners(&self, query: &Query, order: OwnerOrder) -> Result<Reply> {
+    pub(super) fn owners(&self, query: &Query, order: OwnerOrder) -> Result<Reply> {
         let limit = query.number("limit", PAGE_DEFAULT, PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
         let sql = self.host.sql();

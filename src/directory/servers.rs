@@ -12,13 +12,13 @@ use crate::request::directory_call::McpReport;
 
 impl Directory {
     /// Stores a thread's report about a server.
-    pub(crate) fn server_told(self: &Rc<Self>, report: &McpReport) -> Result<Reply> {
+    pub(super) fn server_told(self: &Rc<Self>, report: &McpReport) -> Result<Reply> {
         self.host.transaction(|sql| table::put(sql, report))?;
         Ok(Reply::json(200, &json!({})))
     }
 
     /// The known servers: `{servers: [McpKnown]}`, by name.
-    pub(crate) fn servers_known(&self) -> Result<Reply> {
+    pub(super) fn servers_known(&self) -> Result<Reply> {
         let mut known = Vec::new();
         table::each(self.host.sql(), &mut |server| known.push(json!(server)))?;
         Ok(Reply::json(200, &json!({ "servers": known })))

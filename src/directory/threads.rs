@@ -15,7 +15,7 @@ const PREVIEW_CHARS: usize = 200;
 
 impl Directory {
     /// Stores the row of a thread, unless a newer one is known or the thread was deleted.
-    pub(crate) fn upsert(self: &Rc<Self>, row: &ThreadRow) -> Result<Reply> {
+    pub(super) fn upsert(self: &Rc<Self>, row: &ThreadRow) -> Result<Reply> {
         let changed = self.host.transaction(|sql| {
             let known = self.known(sql, &row.id, row.life)?;
             if known.life > row.life || known.deleted || known.version > row.version {
@@ -34,7 +34,7 @@ impl Directory {
     }
 
     /// Stores the start or the end of a run, unless something newer is known.
-    pub(crate) fn activity(self: &Rc<Self>, activity: &Activity<'_>) -> Result<Reply> {
+    pub(super) fn activity(self: &Rc<Self>, activity: &Activity<'_>) -> Result<Reply> {
         self.host.transaction(|sql| {
             if activity.life > 1 {
                 self.known(sql, activity.id, activity.life)?;
@@ -46,7 +46,7 @@ impl Directory {
 
     /// The known row of a thread in this generation. The row of an earlier generation is removed: that thread
     /// was deleted, even if its deletion has not been reported.
-    pub(crate) fn known(self: &Rc<Self>, sql: &dyn Sql, id: &str, life: i64) -> Result<KnownThread> {
+    pub(super) fn known(self: &Rc<Self>, sql: &dyn Sql, id: &str, life: i64) -> Result<KnownThread> {
         let known = KnownThread::read(sql, id)?;
         if known.life >= life {
             return Ok(known);
@@ -63,7 +63,7 @@ impl Directory {
     }
 
     /// Deletes the row of a thread, except its id.
-    pub(crate) fn delete(self: &Rc<Self>, id: &str, life: i64) -> Result<Reply> {
+    pub(super) fn delete(self: &Rc<Self>, id: &str, life: i64) -> Result<Reply> {
         let changed = self.host.transaction(|sql| {
             let known = self.known(sql, id, life)?;
             if known.life > life || known.deleted {
@@ -83,7 +83,7 @@ impl Directory {
 }
 
 /// The beginning of a message, on one line.
-pub(crate) fn preview(text: &str) -> String {
+pub(super) fn preview(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {
         if !line.is_empty() {

@@ -13,7 +13,7 @@ use crate::request::directory_call::TokenAsk;
 
 impl Directory {
     /// `{version, token, taken}`.
-    pub(crate) fn token(self: &Rc<Self>, name: &str, ask: TokenAsk) -> Result<Reply> {
+    pub(super) fn token(self: &Rc<Self>, name: &str, ask: TokenAsk) -> Result<Reply> {
         let now = self.host.now_us();
         let (row, taken) = match ask {
             TokenAsk::Read => (table::read(self.host.sql(), name)?, false),

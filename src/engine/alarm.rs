@@ -151,7 +151,7 @@ impl Thread {
 
     /// Sets the alarm for the next due time, or removes it. Inside a transition it commits with the
     /// transition.
-    pub(crate) fn rearm(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
+    pub(super) fn rearm(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         let alarm = self.ephemeral.alarm.get();
         if alarm == Alarm::Held {
             return Ok(());
@@ -173,7 +173,7 @@ impl Thread {
 
     /// Ensures that the object wakes at `due` or earlier. Inside a transition it commits with the transition.
     /// A running handler checks again before it returns.
-    pub(crate) fn arm(&self, due: Option<i64>) -> Result<()> {
+    pub(super) fn arm(&self, due: Option<i64>) -> Result<()> {
         match (self.ephemeral.alarm.get(), due) {
             (Alarm::Held, _) | (Alarm::None, None) => return Ok(()),
             (Alarm::At(set), Some(due)) if set <= due => return Ok(()),

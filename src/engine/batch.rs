@@ -57,7 +57,7 @@ struct StartedCall<'a> {
 
 /// Calls that were started together, and whose messages are not stored yet.
 #[derive(Default)]
-pub(crate) struct Batch<'a>(Vec<StartedCall<'a>>);
+pub(super) struct Batch<'a>(Vec<StartedCall<'a>>);
 
 impl<'a> Batch<'a> {
     fn place(&self, seq: i64) -> Option<usize> {
@@ -125,7 +125,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Runs other work while the calls continue.
-    pub(crate) async fn beside(
+    pub(super) async fn beside(
         &mut self,
         thread: &Thread,
         work: impl Future<Output = Result<SharedRow>>,
@@ -151,7 +151,7 @@ impl<'a> Batch<'a> {
 impl Thread {
     /// The outcome of the call whose turn it is. Starts a batch here if this call and the following ones
     /// allow it.
-    pub(crate) async fn outcome_of<'a>(
+    pub(super) async fn outcome_of<'a>(
         &'a self,
         batch: &mut Batch<'a>,
         definitions: &'a Definitions<'a>,

@@ -21,23 +21,23 @@ pub(crate) struct Catalogs {
 
 impl Catalogs {
     /// A chain that holds only the compiled catalog.
-    pub(crate) fn new(catalog: Rc<Catalog>) -> Catalogs {
+    pub(super) fn new(catalog: Rc<Catalog>) -> Catalogs {
         let live = catalog.mcp.values().any(|server| server.list == McpList::Live);
         Catalogs { catalog, live, next: OnceCell::new() }
     }
 
     /// The catalog without the tools of MCP servers.
-    pub(crate) fn compiled(&self) -> &Rc<Catalog> {
+    pub(super) fn compiled(&self) -> &Rc<Catalog> {
         &self.catalog
     }
 
     /// Whether it has servers that are listed at run time.
-    pub(crate) fn is_live(&self) -> bool {
+    pub(super) fn is_live(&self) -> bool {
         self.live
     }
 
     /// Makes a new version current. Returns whether there was room for it.
-    pub(crate) fn grow(&self, catalog: Rc<Catalog>) -> bool {
+    pub(super) fn grow(&self, catalog: Rc<Catalog>) -> bool {
         let (mut last, mut count) = (self, 0);
         while let Some(next) = last.next.get() {
             (last, count) = (next, count + 1);

@@ -16,7 +16,7 @@ use crate::store::runs::{Phase, Run};
 
 impl Thread {
     /// The reason why the run is over, if it is. Otherwise closes the step, and perhaps the turn.
-    pub(crate) fn evaluate(
+    pub(super) fn evaluate(
         &self,
         definitions: &Definitions<'_>,
         reply: &SharedRow,

@@ -80,7 +80,7 @@ impl Control<'_> {
         })
     }
 
-    pub(crate) fn terminate_now(&self) -> Result<()> {
+    pub(super) fn terminate_now(&self) -> Result<()> {
         let now = self.host.now_us();
         let halted = self.transition(|state, sql| {
             if state.meta.terminated_us.is_some() {
@@ -96,7 +96,7 @@ impl Control<'_> {
 
     /// The part of a stop inside a transition: ends the run, and gives a running call the result "outcome
     /// unknown".
-    pub(crate) fn halt(
+    pub(super) fn halt(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -107,7 +107,7 @@ impl Control<'_> {
     }
 
     /// Like [`Control::halt`], for a run that fails from outside, with the text of its failure.
-    pub(crate) fn halt_saying(
+    pub(super) fn halt_saying(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -133,7 +133,7 @@ impl Control<'_> {
 
     /// Stores results for the open calls of a run that ends in the middle of its step: kept ones, or else
     /// errors.
-    pub(crate) fn close_calls(
+    pub(super) fn close_calls(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -191,7 +191,7 @@ impl Control<'_> {
     }
 
     /// Runs after the commit of a stop. Settles the clients that wait for queued messages.
-    pub(crate) fn halted(&self, halted: HaltedRun) -> Result<()> {
+    pub(super) fn halted(&self, halted: HaltedRun) -> Result<()> {
         self.cut_off(halted)?;
         self.send_held(None)?;
         self.settle(|waiter| waiter.run.is_none().then_some(Verdict::Stopped));
@@ -199,7 +199,7 @@ impl Control<'_> {
     }
 
     /// Runs after the commit that ended a run from outside.
-    pub(crate) fn cut_off(&self, halted: HaltedRun) -> Result<()> {
+    pub(super) fn cut_off(&self, halted: HaltedRun) -> Result<()> {
         self.abort_flow();
         self.waits().announce_waits(&halted.waits)?;
         for row in &halted.results {
@@ -272,7 +272,7 @@ impl Control<'_> {
     /// Deletes the thread, in this order: ends its run, deletes the threads below it and its objects in the
     /// bucket, notifies its parent, removes it from the directory, drops its tables. Returns the deleted ids,
     /// its own first.
-    pub(crate) async fn delete_tree(&self, parent: ParentNotice) -> Result<Vec<String>> {
+    pub(super) async fn delete_tree(&self, parent: ParentNotice) -> Result<Vec<String>> {
         self.terminate_now()?;
         let below = self.descendants().delete_children().await?;
         self.files().delete_objects().await?;

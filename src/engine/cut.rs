@@ -32,13 +32,13 @@ use crate::trace::Trace;
 const LAST: &str = "last";
 
 /// The result of a cut.
-pub(crate) struct CutResult {
+pub(super) struct CutResult {
     /// The last remaining seq. It need not belong to a message.
-    pub(crate) after: i64,
+    pub(super) after: i64,
     /// The number of deleted messages.
-    pub(crate) messages: usize,
+    pub(super) messages: usize,
     /// The run that answers again, if there is one.
-    pub(crate) run: Option<i64>,
+    pub(super) run: Option<i64>,
 }
 
 impl History<'_> {
@@ -75,7 +75,7 @@ impl History<'_> {
     }
 
     /// Deletes a message and all later ones, in the transaction that stores their replacement.
-    pub(crate) fn cut_from(&self, state: &mut State, sql: &dyn Sql, id: &str) -> Result<CutResult> {
+    pub(super) fn cut_from(&self, state: &mut State, sql: &dyn Sql, id: &str) -> Result<CutResult> {
         may_be_cut(state)?;
         let seq = message_seq(&state.meta.stem, id)?;
         let row = rows::find(sql, seq)?.ok_or_else(|| {
@@ -86,7 +86,7 @@ impl History<'_> {
     }
 
     /// Deletes everything behind a message, and reloads the state.
-    pub(crate) fn cut_after(&self, state: &mut State, sql: &dyn Sql, seq: i64) -> Result<CutResult> {
+    pub(super) fn cut_after(&self, state: &mut State, sql: &dyn Sql, seq: i64) -> Result<CutResult> {
         let first = seq + 1;
         let mut from = first;
         loop {
@@ -116,7 +116,7 @@ impl History<'_> {
     }
 
     /// Starts a run that answers a message again.
-    pub(crate) fn answer_anew(
+    pub(super) fn answer_anew(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -135,7 +135,7 @@ impl History<'_> {
     }
 
     /// Runs after the commit of a cut.
-    pub(crate) fn announce_cut(&self, cut: &CutResult) -> Result<()> {
+    pub(super) fn announce_cut(&self, cut: &CutResult) -> Result<()> {
         self.state.borrow_mut().take();
         self.settle(|waiter| (waiter.run.is_none() && waiter.seq > cut.after).then_some(Verdict::Stopped));
         let after = self.read(|state, _| Ok(message_id(&state.meta.stem, cut.after)))?;
@@ -149,7 +149,7 @@ impl History<'_> {
 }
 
 /// Refuses to cut a thread that is not at rest.
-pub(crate) fn may_be_cut(state: &State) -> Result<()> {
+pub(super) fn may_be_cut(state: &State) -> Result<()> {
     state.ensure_not_terminated()?;
     if state.active().is_some() {
         return Err(Error::new(Code::Conflict, "A run is active, or waits for somebody.")

@@ -48,7 +48,7 @@ impl Findings {
 impl Diagnosis<'_> {
     /// Checks the requirements of a run that begins. Returns why it ends, if it is strict and lacks
     /// something.
-    pub(crate) fn run_diagnostics(&self, definitions: &Definitions<'_>) -> Result<Option<String>> {
+    pub(super) fn run_diagnostics(&self, definitions: &Definitions<'_>) -> Result<Option<String>> {
         let (begins, strict, env_known) = self.read(|state, _| {
             let run = state.active().filter(|run| run.step == 0 && run.phase == Phase::Start);
             let strict = run.is_some_and(|run| self.is_strict(definitions, run, None));
@@ -86,7 +86,7 @@ impl Diagnosis<'_> {
 
     /// The outcome of a step. In a strict run that lacks something the run fails, unless it has failed
     /// already.
-    pub(crate) fn held_strictly(
+    pub(super) fn held_strictly(
         &self,
         definitions: &Definitions<'_>,
         state: &mut State,
@@ -110,7 +110,7 @@ impl Diagnosis<'_> {
     }
 
     /// Adds the work that was given up between runs to a new run's diagnostics. It is reported once.
-    pub(crate) fn with_given_up(&self, state: &mut State, sql: &dyn Sql, mut run: Run) -> Result<Run> {
+    pub(super) fn with_given_up(&self, state: &mut State, sql: &dyn Sql, mut run: Run) -> Result<Run> {
         let spans = std::mem::take(&mut state.meta.dropped);
         if spans > 0 {
             meta::set_dropped(sql, 0)?;
@@ -134,7 +134,7 @@ impl Diagnosis<'_> {
     }
 
     /// Adds a problem to the active run, if there is one. It is stored with the next write of the run's row.
-    pub(crate) fn note(&self, entry: Diagnostic) -> Result<()> {
+    pub(super) fn note(&self, entry: Diagnostic) -> Result<()> {
         self.read_mut(|state, _| {
             if let Ok(run) = state.active_mut() {
                 run.diagnostics.add(entry);
@@ -144,7 +144,7 @@ impl Diagnosis<'_> {
     }
 
     /// Notes that the model called a tool that its prompt does not list.
-    pub(crate) fn note_unlisted(&self, definitions: &Definitions<'_>, name: &str) -> Result<()> {
+    pub(super) fn note_unlisted(&self, definitions: &Definitions<'_>, name: &str) -> Result<()> {
         let text =
             format!("The model called \"{name}\", which \"{}\" does not list.", definitions.prompt.name);
         self.note(Diagnostic::warning(

@@ -115,7 +115,7 @@ impl History<'_> {
     }
 
     /// Changes a message, as the hooks of such a change leave it.
-    pub(crate) async fn update_message(
+    pub(super) async fn update_message(
         &self,
         id: &str,
         update: Redacted<MessageUpdate>,
@@ -203,7 +203,7 @@ impl History<'_> {
     }
 
     /// Deletes a message; of a reply also the results of its calls. A queued message leaves the queue.
-    pub(crate) fn remove_message(&self, id: &str) -> Result<()> {
+    pub(super) fn remove_message(&self, id: &str) -> Result<()> {
         let seq = self.transition(|state, sql| {
             let row = editable(state, sql, id)?;
             if !row.calls.is_empty() {

@@ -10,7 +10,7 @@ use crate::store::meta;
 impl Thread {
     /// Deletes the thread if its time has come, even during a run. If another object cannot be reached, tries
     /// later.
-    pub(crate) async fn expire(&self) {
+    pub(super) async fn expire(&self) {
         let Err(error) = self.delete_if_over().await else { return };
         if error.code == Code::ThreadNotFound {
             return;

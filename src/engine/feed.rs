@@ -214,7 +214,7 @@ impl Thread {
     }
 
     /// Sends followers the frame of a run that is parked.
-    pub(crate) fn send_parked(&self) -> Result<()> {
+    pub(super) fn send_parked(&self) -> Result<()> {
         if !self.has_followers() {
             return Ok(());
         }
@@ -229,7 +229,7 @@ impl Thread {
     }
 
     /// Sends the last frame to all feeds of a run that has just ended.
-    pub(crate) fn send_ended(&self, run: &Run) -> Result<()> {
+    pub(super) fn send_ended(&self, run: &Run) -> Result<()> {
         if self.has_followers() {
             let now = self.host.now_us();
             let frame = self.read(|state, sql| ended(state, sql, run, now))?;
@@ -239,7 +239,7 @@ impl Thread {
     }
 
     /// Sends the last frame to feeds whose message no run takes in: all queued ones, or one.
-    pub(crate) fn send_held(&self, seq: Option<i64>) -> Result<()> {
+    pub(super) fn send_held(&self, seq: Option<i64>) -> Result<()> {
         if self.has_followers() {
             let frame = self.read(|state, _| Ok(held(state, seq)))?;
             self.host.listeners().broadcast(&Frame { place: FramePosition::Held(seq), ..frame });

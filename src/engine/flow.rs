@@ -131,7 +131,7 @@ impl Thread {
 
     /// Drops the running flow at its next await. The caller has already committed the end or change of the
     /// run.
-    pub(crate) fn abort_flow(&self) {
+    pub(super) fn abort_flow(&self) {
         if let Some(flow) = self.ephemeral.flow.borrow_mut().take() {
             flow.abort.abort();
         }
@@ -277,13 +277,13 @@ impl Thread {
         })
     }
 
-    pub(crate) fn outgoing_limit(&self) -> u32 {
+    pub(super) fn outgoing_limit(&self) -> u32 {
         let configured = self.host.var("BOBBIN_OUTGOING_PER_EVENT").and_then(|text| text.parse().ok());
         configured.unwrap_or(limits::OUTGOING_PER_EVENT)
     }
 
     /// Ends the active run, notifies waiting clients, and starts the next run if messages are queued.
-    pub(crate) fn end_run(&self, reason: Reason, message: Option<String>) -> Result<()> {
+    pub(super) fn end_run(&self, reason: Reason, message: Option<String>) -> Result<()> {
         let now = self.host.now_us();
         let (results, last) = self.transition(|state, sql| {
             let results = match reason {
@@ -307,7 +307,7 @@ impl Thread {
 
     /// The part of [`Thread::end_run`] inside a transition. Returns the run and the message for waiting
     /// clients.
-    pub(crate) fn finish(
+    pub(super) fn finish(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -386,7 +386,7 @@ impl Thread {
     }
 
     /// Starts a run for a message with run options.
-    pub(crate) fn start_with(
+    pub(super) fn start_with(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -399,7 +399,7 @@ impl Thread {
     }
 
     /// Starts a run that the caller has built.
-    pub(crate) fn begin_run(
+    pub(super) fn begin_run(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -425,7 +425,7 @@ impl Thread {
     }
 
     /// Notifies streams and waiting clients of the end of a run.
-    pub(crate) fn announce_end(&self, finished: FinishedRun) -> Result<()> {
+    pub(super) fn announce_end(&self, finished: FinishedRun) -> Result<()> {
         let FinishedRun { run, answer, status, handed, waits, outcomes, near } = finished;
         self.budgets().announce_budget("warning", &near);
         self.waits().announce_waits(&waits)?;
@@ -459,7 +459,7 @@ impl Thread {
     }
 
     /// Answers every waiting client for which `verdict` returns an answer.
-    pub(crate) fn settle(&self, verdict: impl Fn(&crate::engine::ephemeral::Waiter) -> Option<Verdict>) {
+    pub(super) fn settle(&self, verdict: impl Fn(&crate::engine::ephemeral::Waiter) -> Option<Verdict>) {
         let waiting = std::mem::take(&mut *self.ephemeral.waiters.borrow_mut());
         for waiter in waiting {
             match verdict(&waiter) {
@@ -472,7 +472,7 @@ impl Thread {
     }
 
     /// Answers waiting clients from the stored rows: a lost flow may have ended its run without an answer.
-    pub(crate) fn settle_stored(&self) -> Result<()> {
+    pub(super) fn settle_stored(&self) -> Result<()> {
         let seqs: Vec<i64> = self.ephemeral.waiters.borrow().iter().map(|waiter| waiter.seq).collect();
         for seq in seqs {
             let (verdict, run) = self.read(|state, sql| verdict_of(state, sql, seq))?;
@@ -485,7 +485,7 @@ impl Thread {
     }
 
     /// Resolves when the run that takes in message `seq` has an outcome.
-    pub(crate) fn wait_for(&self, seq: i64, run: Option<i64>) -> oneshot::Receiver<Verdict> {
+    pub(super) fn wait_for(&self, seq: i64, run: Option<i64>) -> oneshot::Receiver<Verdict> {
         let (send, receive) = oneshot::channel();
         self.ephemeral.waiters.borrow_mut().push(crate::engine::ephemeral::Waiter { seq, run, send });
         receive
@@ -494,28 +494,28 @@ impl Thread {
 
 /// The options of a message for the run that it starts.
 #[derive(Default)]
-pub(crate) struct RunOptions {
+pub(super) struct RunOptions {
     /// The retry policy, as JSON.
-    pub(crate) retry: Option<String>,
+    pub(super) retry: Option<String>,
     /// The budget.
-    pub(crate) budget: Option<Budget>,
+    pub(super) budget: Option<Budget>,
 }
 
 /// A run that just ended.
-pub(crate) struct FinishedRun {
-    pub(crate) run: Run,
+pub(super) struct FinishedRun {
+    run: Run,
     /// Its last reply, if it has one.
-    pub(crate) answer: Option<SharedRow>,
+    answer: Option<SharedRow>,
     /// The row that tells people why it failed.
-    pub(crate) status: Option<SharedRow>,
+    status: Option<SharedRow>,
     /// The agent that its last step handed off to.
-    pub(crate) handed: Option<Takeover>,
+    handed: Option<Takeover>,
     /// Waits that were open at its end, and are cancelled.
-    pub(crate) waits: Vec<Wait>,
+    waits: Vec<Wait>,
     /// Messages with unclaimed outcomes of workers.
-    pub(crate) outcomes: Vec<SharedRow>,
+    outcomes: Vec<SharedRow>,
     /// Limits that were nearly used up at its end.
-    pub(crate) near: Vec<LimitStatus>,
+    near: Vec<LimitStatus>,
 }
 
 /// Clears the flow when it is dropped, also by a panic, so that the stored phase can be entered again.
@@ -536,7 +536,7 @@ impl Drop for FlowGuard {
 
 /// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StepResult {
+pub(super) enum StepResult {
     /// Another step follows.
     Step,
     /// The step continues in a fresh event, because this one has reached its limit on requests.

@@ -16,12 +16,12 @@ use crate::store::side::Side;
 use crate::store::state::State;
 
 /// The result text for the model.
-pub(crate) fn told(agent: &str) -> String {
+pub(super) fn told(agent: &str) -> String {
     format!("Handed off to \"{agent}\", which goes on from here.")
 }
 
 /// A thread that was taken over.
-pub(crate) struct Takeover {
+pub(super) struct Takeover {
     agent: String,
     title: Option<String>,
     /// The first message for the agent, or the note that it could not take over.
@@ -31,7 +31,7 @@ pub(crate) struct Takeover {
 impl Outbox<'_> {
     /// Changes the thread's agent, if a call of the closing step requested it. Posts an update to the
     /// directory.
-    pub(crate) fn hand_off(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Takeover>> {
+    pub(super) fn hand_off(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Takeover>> {
         let Some(id) = state.handoff.take() else { return Ok(None) };
         let Some(Receipt { name, data, .. }) = receipts::find(sql, id)? else { return Ok(None) };
         let now = self.host.now_us();
@@ -75,7 +75,7 @@ impl Outbox<'_> {
     ///
     /// # Errors
     /// `agent_not_found`; `invalid_field` for an agent that the thread cannot have.
-    pub(crate) fn may_be_agent(&self, state: &State, name: &str) -> Result<()> {
+    pub(super) fn may_be_agent(&self, state: &State, name: &str) -> Result<()> {
         let agent = self.meant(state, name)?;
         if state.meta.parent.is_some() && agent.kind != AgentKind::DualAi {
             return Err(Error::field(
@@ -92,7 +92,7 @@ impl Outbox<'_> {
     ///
     /// # Errors
     /// Those of [`Outbox::may_be_agent`]; `terminated`; `conflict` while a run is active.
-    pub(crate) fn change_agent(
+    pub(super) fn change_agent(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -146,7 +146,7 @@ impl Outbox<'_> {
     }
 
     /// Notifies listeners.
-    pub(crate) fn announce_handed(&self, handed: Option<Takeover>) -> Result<()> {
+    pub(super) fn announce_handed(&self, handed: Option<Takeover>) -> Result<()> {
         let Some(Takeover { agent, title, row }) = handed else { return Ok(()) };
         self.announce_handoff(&agent, title.as_deref());
         row.map_or(Ok(()), |row| self.broadcast_message(&row))

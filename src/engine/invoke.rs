@@ -230,7 +230,7 @@ impl Thread {
 
     /// Whether this tool runs model-written code and the prompt does not list it. Only such a tool must be
     /// listed.
-    pub(crate) fn is_off(&self, definitions: &Definitions<'_>, name: &str) -> bool {
+    pub(super) fn is_off(&self, definitions: &Definitions<'_>, name: &str) -> bool {
         definitions.prompt.tool(name).is_none()
             && self
                 .catalog
@@ -240,7 +240,7 @@ impl Thread {
     }
 
     /// The definitions for a call made by code: the current agent, and the prompt that led to the code.
-    pub(crate) fn definitions_in(&self, scope: &Scope) -> Result<Option<Definitions<'_>>> {
+    pub(super) fn definitions_in(&self, scope: &Scope) -> Result<Option<Definitions<'_>>> {
         let prompt = scope.path.last().and_then(|name| self.catalog.prompts.get(name));
         Ok(self.definitions()?.map(|found| Definitions { prompt: prompt.unwrap_or(found.prompt), ..found }))
     }

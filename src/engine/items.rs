@@ -50,13 +50,13 @@ impl ItemType {
 }
 
 /// The frame, followed by the items of its messages if the listener requests them.
-pub(crate) fn with_items(frame: Frame, filter: &Filter, catalog: &Catalog) -> Vec<Frame> {
+pub(super) fn with_items(frame: Frame, filter: &Filter, catalog: &Catalog) -> Vec<Frame> {
     let items = if filter.items { items(&frame, catalog) } else { Vec::new() };
     std::iter::once(frame).chain(items).collect()
 }
 
 /// The items of a frame's messages, in the order of the rows. Reasoning precedes its reply.
-pub(crate) fn items(frame: &Frame, catalog: &Catalog) -> Vec<Frame> {
+pub(super) fn items(frame: &Frame, catalog: &Catalog) -> Vec<Frame> {
     let of_message = |message: &Value| {
         let silent = message.get("silent").and_then(Value::as_bool).unwrap_or(false);
         let depth = message.get("depth").and_then(Value::as_u64).and_then(|depth| u32::try_from(depth).ok());

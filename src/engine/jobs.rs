@@ -17,7 +17,7 @@ use crate::store::state::State;
 
 /// Writes the result of a job, in the transaction that deletes it. Returns the data for the rest, if any is
 /// left.
-pub(crate) type ResultWriter = Box<dyn FnOnce(&mut State, &dyn Sql) -> Result<Option<String>>>;
+type ResultWriter = Box<dyn FnOnce(&mut State, &dyn Sql) -> Result<Option<String>>>;
 
 /// The result of an attempt.
 pub(crate) enum JobEnd {
@@ -43,7 +43,7 @@ impl Drop for JobGuard {
 
 impl Thread {
     /// Starts the job that is due first, unless one is running.
-    pub(crate) fn start_job(&self, begun: &mut RequestCount) -> Result<RemainingWork> {
+    pub(super) fn start_job(&self, begun: &mut RequestCount) -> Result<RemainingWork> {
         let now = self.host.now_us();
         let next = match self.read(|state, sql| table::next_due(state, sql)) {
             Err(error) if error.code == Code::ThreadNotFound => return Ok(RemainingWork::default()),

@@ -13,7 +13,7 @@ use crate::text::first_bytes;
 
 impl Thread {
     /// Writes the row of an unfinished attempt of a called prompt.
-    pub(crate) fn log_lost(
+    pub(super) fn log_lost(
         &self,
         state: &State,
         sql: &dyn Sql,
@@ -41,7 +41,7 @@ impl Thread {
     }
 
     /// Writes the row of an unfinished attempt of the active run. It may still have cost tokens.
-    pub(crate) fn log_unfinished(
+    pub(super) fn log_unfinished(
         &self,
         state: &State,
         sql: &dyn Sql,
@@ -72,12 +72,12 @@ impl Thread {
     }
 
     /// Whether request and response bodies are kept.
-    pub(crate) fn logs_bodies(&self) -> bool {
+    pub(super) fn logs_bodies(&self) -> bool {
         self.host.var("BOBBIN_LOG_BODIES").as_deref() == Some("1")
     }
 
     /// Stores the bodies of an attempt, if enabled, and prunes old ones.
-    pub(crate) fn try_log_bodies(&self, attempt: &Attempt) -> Result<()> {
+    pub(super) fn try_log_bodies(&self, attempt: &Attempt) -> Result<()> {
         let Some(body) = &attempt.body else { return Ok(()) };
         let now = self.host.now_us();
         let shown = |text: String| self.scrubbing().scrub_logged(self.variables().redact(text));

@@ -29,7 +29,7 @@ use crate::store::waits::Wait;
 
 /// The outcome of a call of the model.
 #[allow(clippy::large_enum_variant, reason = "made once a step and taken apart at once")]
-pub(crate) enum ModelOutcome {
+pub(super) enum ModelOutcome {
     Answer(AttemptReply),
     /// The provider rejected the request as too long; the caller shortens it and calls again.
     TooLong,
@@ -42,11 +42,11 @@ pub(crate) enum ModelOutcome {
 }
 
 /// A reply, with the log of the attempt that returned it.
-pub(crate) struct AttemptReply {
-    pub(crate) reply: Reply,
-    pub(crate) attempt: Attempt,
+pub(super) struct AttemptReply {
+    pub(super) reply: Reply,
+    pub(super) attempt: Attempt,
     /// The reservation for the attempt, released when the reply is stored.
-    pub(crate) underway: Option<Reservation>,
+    pub(super) underway: Option<Reservation>,
 }
 
 /// The next action after a failed attempt.
@@ -64,12 +64,12 @@ enum RetryAction {
 }
 
 /// A request to a model, with its retry policy.
-pub(crate) struct ModelRequest<'a> {
-    pub(crate) model: &'a Model,
-    pub(crate) policy: &'a EffectivePolicy,
-    pub(crate) request: &'a Rc<ChatRequest>,
+pub(super) struct ModelRequest<'a> {
+    pub(super) model: &'a Model,
+    pub(super) policy: &'a EffectivePolicy,
+    pub(super) request: &'a Rc<ChatRequest>,
     /// Whether the response is streamed.
-    pub(crate) answer: crate::models::ResponseMode,
+    pub(super) answer: crate::models::ResponseMode,
 }
 
 /// The number of attempts at a model of the chain in a step; 0 if there is no such model.
@@ -78,7 +78,7 @@ fn allowed(attempts: &[u32], model: u32) -> u32 {
 }
 
 /// The text for a response that broke off after a part was shown, and that must not be restarted.
-pub(crate) fn broke_off(model: &Model, why: impl Display) -> String {
+pub(super) fn broke_off(model: &Model, why: impl Display) -> String {
     let name = &model.name;
     format!("The model “{name}” broke off in the middle of its answer, which may not begin anew: {why}")
 }
@@ -97,7 +97,7 @@ fn later(step: Step, failed: &Attempt, pause_us: i64) -> LaterAttempt {
 
 impl Thread {
     /// The current model in the chain of fallbacks.
-    pub(crate) fn current_model<'a>(&self, definitions: &Definitions<'a>, step: Step) -> Result<&'a Model> {
+    pub(super) fn current_model<'a>(&self, definitions: &Definitions<'a>, step: Step) -> Result<&'a Model> {
         let place = self.tries(step)?.model;
         let last = definitions.chain.len().saturating_sub(1);
         let place = usize::try_from(place).unwrap_or(last).min(last);
@@ -109,7 +109,7 @@ impl Thread {
     }
 
     /// Calls the model until an attempt succeeds, another request is needed, or all attempts have failed.
-    pub(crate) async fn call_model(
+    pub(super) async fn call_model(
         &self,
         definitions: &Definitions<'_>,
         step: Step,
@@ -371,7 +371,7 @@ impl Thread {
     }
 
     /// Sends one request to one model.
-    pub(crate) async fn attempt(
+    pub(super) async fn attempt(
         &self,
         step: Step,
         asked: &ModelRequest<'_>,

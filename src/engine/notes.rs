@@ -11,19 +11,19 @@ use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::state::State;
 
 /// A problem.
-pub(crate) struct Note<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) code: &'static str,
+pub(super) struct Note<'a> {
+    pub(super) kind: Kind,
+    pub(super) code: &'static str,
     /// Its subject.
-    pub(crate) about: &'a str,
+    pub(super) about: &'a str,
     /// The text for people.
-    pub(crate) message: &'a str,
-    pub(crate) data: &'a Value,
+    pub(super) message: &'a str,
+    pub(super) data: &'a Value,
 }
 
 impl Thread {
     /// Adds a note to the active run, whose row is written afterwards.
-    pub(crate) fn note_found(&self, state: &mut State, sql: &dyn Sql, note: &Note<'_>) -> Result<()> {
+    pub(super) fn note_found(&self, state: &mut State, sql: &dyn Sql, note: &Note<'_>) -> Result<()> {
         let now = self.host.now_us();
         let run = match state.active_mut() {
             Ok(run) => {
@@ -37,7 +37,7 @@ impl Thread {
     }
 
     /// Notes a violated contract in its own transition, once in a run for each code and subject.
-    pub(crate) fn note_once(
+    pub(super) fn note_once(
         &self,
         code: &'static str,
         about: &str,

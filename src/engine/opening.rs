@@ -17,7 +17,7 @@ const FOLDER: &str = "/attachments/";
 
 impl Opening {
     /// The opening for an entry and the arguments of its call. A value that is not a string becomes JSON.
-    pub(crate) fn of(entry: &ToolEntry, args: &Value) -> Opening {
+    pub(super) fn of(entry: &ToolEntry, args: &Value) -> Opening {
         let value = |property: &Option<String>| property.as_ref().and_then(|property| args.get(property));
         let message = match value(&entry.init_user_message_property) {
             None | Some(Value::Null) => None,
@@ -37,12 +37,12 @@ impl Opening {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.message.is_none() && self.attachments.is_empty()
     }
 
     /// Its files as a message shows them; missing ones are left out (spec §23).
-    pub(crate) fn files(
+    pub(super) fn files(
         &self,
         state: &mut State,
         sql: &dyn Sql,

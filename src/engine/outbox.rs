@@ -22,11 +22,11 @@ use crate::store::state::State;
 use crate::store::window::Window;
 
 /// Delay after which an envelope is due that its writer delivers itself.
-pub(crate) const INLINE_US: i64 = 2 * limits::SECOND_US;
+pub(super) const INLINE_US: i64 = 2 * limits::SECOND_US;
 
 /// Delay of activity updates. A run that ends sooner is not reported as started; of runs in quick succession,
 /// only the last end is reported.
-pub(crate) const DIRECTORY_US: i64 = limits::SECOND_US / 4;
+pub(super) const DIRECTORY_US: i64 = limits::SECOND_US / 4;
 
 /// The targets of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) enum Targets {
 
 impl Outbox<'_> {
     /// Posts the current state of the thread to the directory.
-    pub(crate) fn post_row(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
+    pub(super) fn post_row(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         let meta = &state.meta;
         // The caller delivers it at once; the alarm covers a failure. Nobody waits for a child's.
         let due = now + if meta.parent.is_none() { INLINE_US } else { DIRECTORY_US };
@@ -60,7 +60,7 @@ impl Outbox<'_> {
     }
 
     /// Posts the end of a run to the directory.
-    pub(crate) fn post_activity(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
+    pub(super) fn post_activity(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         let Some(run) = &state.run else { return Ok(()) };
         let version = 2 * run.id + 1;
         let outcome = run.end.as_ref().map(|end| (end.reason.outcome(), end.reason.as_str()));
@@ -101,7 +101,7 @@ impl Outbox<'_> {
         self.post(state, sql, "activity", &call, 0, now + INLINE_US)
     }
 
-    pub(crate) fn post(
+    pub(super) fn post(
         &self,
         state: &State,
         sql: &dyn Sql,
@@ -115,7 +115,7 @@ impl Outbox<'_> {
     }
 
     /// Posts a call to the directory of this name.
-    pub(crate) fn post_to(
+    pub(super) fn post_to(
         &self,
         target: &str,
         state: &State,
@@ -131,7 +131,7 @@ impl Outbox<'_> {
 
     /// Reports the start of a run to the directory, unless the run ends at once; then its end suffices.
     /// Nobody waits for the report. It may be lost, because the end is delivered reliably.
-    pub(crate) fn report_start(&self) -> Result<()> {
+    pub(super) fn report_start(&self) -> Result<()> {
         let id = self.read(|state, _| Ok(state.run.as_ref().map(|run| run.id)))?;
         let thread = self.0.clone();
         self.host.spawn(Box::pin(async move {
@@ -174,7 +174,7 @@ impl Outbox<'_> {
     /// Delivers the envelopes due by `until`: in order for each target, in parallel across targets. A failed
     /// one stays, with a later due time. A target with a delivery in progress gets the rest from that
     /// delivery.
-    pub(crate) async fn deliver_outbox(&self, to: Targets, until: i64) {
+    pub(super) async fn deliver_outbox(&self, to: Targets, until: i64) {
         let due = |sql: &dyn Sql| match to {
             Targets::All => table::due(sql, until),
             Targets::Threads => table::due_to_threads(sql, until),
@@ -243,7 +243,7 @@ impl Outbox<'_> {
     }
 
     /// Delivers the envelopes for one memory.
-    pub(crate) async fn deliver_letters(self, target: &str) {
+    pub(super) async fn deliver_letters(self, target: &str) {
         let until = self.host.now_us() + INLINE_US;
         match self.read(|_, sql| table::due_to(sql, target, until)) {
             Ok(letters) if letters.is_empty() => {}
@@ -374,7 +374,7 @@ enum DeliveryOutcome {
 }
 
 /// Deletes an envelope to a thread from the outbox.
-pub(crate) fn forget_envelope(sql: &dyn Sql, thread: &str, n: i64) -> Result<()> {
+pub(super) fn forget_envelope(sql: &dyn Sql, thread: &str, n: i64) -> Result<()> {
     table::forget(sql, &format!("{TO_THREAD}{thread}:{n:012}"), n)
 }
 

@@ -26,7 +26,7 @@ use crate::store::waits::{Wait, WaitKind};
 
 /// The subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(super) enum Kind {
     /// A request to a model starts.
     ProviderCall,
     /// Calls start.
@@ -67,7 +67,7 @@ impl Kind {
 
 /// The progress known to one life of the object.
 #[derive(Default)]
-pub(crate) struct Progress {
+pub(super) struct Progress {
     /// The last frame, while its run is active and a client listened.
     last: RefCell<Option<Value>>,
     /// Seq of the reply whose calls were listed together.
@@ -80,24 +80,24 @@ pub(crate) struct Progress {
 
 /// A line to send.
 #[derive(Default)]
-pub(crate) struct Line {
-    pub(crate) text: String,
+pub(super) struct Line {
+    pub(super) text: String,
     /// The depth of calls around its subject.
-    pub(crate) depth: u32,
-    pub(crate) tools: Vec<String>,
-    pub(crate) elapsed_s: Option<i64>,
+    pub(super) depth: u32,
+    pub(super) tools: Vec<String>,
+    pub(super) elapsed_s: Option<i64>,
 }
 
 /// A running tool.
 #[derive(Clone, Copy)]
-pub(crate) struct RunningTool<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) scope: &'a Scope,
+pub(super) struct RunningTool<'a> {
+    pub(super) name: &'a str,
+    pub(super) scope: &'a Scope,
 }
 
 impl Activity<'_> {
     /// Whether a client wants lines. Without one, the last line is outdated and is dropped.
-    pub(crate) fn wants_progress(&self) -> bool {
+    pub(super) fn wants_progress(&self) -> bool {
         let wanted = self.has_listeners() && self.host.listeners().want_progress();
         if !wanted {
             self.ephemeral.progress.last.take();
@@ -106,7 +106,7 @@ impl Activity<'_> {
     }
 
     /// Sends a line. The caller has checked that a client wants it.
-    pub(crate) fn send_progress(&self, kind: Kind, line: Line) -> Result<()> {
+    pub(super) fn send_progress(&self, kind: Kind, line: Line) -> Result<()> {
         let now_ms = self.host.now_us() / 1_000;
         let (data, active) = self
             .read(|state, _| Ok((self.progress_data(state, kind, line, now_ms), state.active().is_some())))?;
@@ -169,7 +169,7 @@ impl Activity<'_> {
     }
 
     /// Sends the line of a reply's calls. The first line of a reply lists all its remaining calls.
-    pub(crate) fn send_calls(&self, scope: &Scope, reply: &SharedRow, call: &Call) -> Result<()> {
+    pub(super) fn send_calls(&self, scope: &Scope, reply: &SharedRow, call: &Call) -> Result<()> {
         if !self.wants_progress() {
             return Ok(());
         }
@@ -181,7 +181,7 @@ impl Activity<'_> {
     }
 
     /// Runs a tool, and sends heartbeat lines meanwhile. The timer runs only while a client listens.
-    pub(crate) async fn with_heartbeats<T>(
+    pub(super) async fn with_heartbeats<T>(
         &self,
         tool: RunningTool<'_>,
         mut work: LocalBoxFuture<'_, T>,
@@ -222,7 +222,7 @@ impl Activity<'_> {
     }
 
     /// Sends the line of a pause before the next attempt.
-    pub(crate) fn send_retry(&self, what: &str, depth: u32, pause_us: i64) -> Result<()> {
+    pub(super) fn send_retry(&self, what: &str, depth: u32, pause_us: i64) -> Result<()> {
         if !self.wants_progress() {
             return Ok(());
         }
@@ -232,7 +232,7 @@ impl Activity<'_> {
     }
 
     /// Sends the line of a search of a memory.
-    pub(crate) fn send_search(&self, memory: &str) -> Result<()> {
+    pub(super) fn send_search(&self, memory: &str) -> Result<()> {
         if !self.wants_progress() {
             return Ok(());
         }
@@ -241,12 +241,12 @@ impl Activity<'_> {
     }
 
     /// Sends the line of a parked run.
-    pub(crate) fn send_waiting(&self, text: String) -> Result<()> {
+    pub(super) fn send_waiting(&self, text: String) -> Result<()> {
         self.send_progress(Kind::Waiting, Line { text, ..Line::default() })
     }
 
     /// Sends a line from code, at most once a second.
-    pub(crate) fn note_progress(&self, text: &str, depth: u32) -> Result<()> {
+    pub(super) fn note_progress(&self, text: &str, depth: u32) -> Result<()> {
         let now = self.host.now_us();
         let Progress { quiet_until_us, .. } = &self.ephemeral.progress;
         if text.trim().is_empty() || now < quiet_until_us.get() || !self.wants_progress() {
@@ -258,7 +258,7 @@ impl Activity<'_> {
     }
 
     /// The line for a new listener: the last one, or the waits of a parked run.
-    pub(crate) fn last_progress(&self, state: &State, open: &[Wait]) -> Option<Value> {
+    pub(super) fn last_progress(&self, state: &State, open: &[Wait]) -> Option<Value> {
         let Progress { last, unheard, .. } = &self.ephemeral.progress;
         for waiting in unheard.take() {
             // The tool may have ended in the meantime.
@@ -274,18 +274,18 @@ impl Activity<'_> {
     }
 
     /// Drops the last line at the end of a run.
-    pub(crate) fn forget_progress(&self) {
+    pub(super) fn forget_progress(&self) {
         self.ephemeral.progress.last.take();
     }
 }
 
 /// The frame of a line.
-pub(crate) fn progress_frame(data: Value, place: FramePosition) -> Frame {
+pub(super) fn progress_frame(data: Value, place: FramePosition) -> Frame {
     Frame { kind: "progress", id: None, data, silent: false, depth: 0, place }
 }
 
 /// The line about the waits of a parked run. It lists all waits of the first one's kind.
-pub(crate) fn waiting_for(waits: &[Wait]) -> Option<String> {
+pub(super) fn waiting_for(waits: &[Wait]) -> Option<String> {
     let first = waits.first()?;
     let alike = waits.iter().filter(|wait| wait.kind == first.kind);
     let tools: Vec<String> =

@@ -42,7 +42,7 @@ impl Thread {
 
     /// The snapshot of the thread's first run, if its row is to be written with the next attempt's. This
     /// saves a new thread one statement.
-    pub(crate) fn first_snapshot(&self, step: Step, stream: u32) -> Result<Option<Rc<Snapshot>>> {
+    pub(super) fn first_snapshot(&self, step: Step, stream: u32) -> Result<Option<Rc<Snapshot>>> {
         let begun = self.read(|state, sql| {
             let first = state.active().filter(|run| run.id == 1 && run.step == 1 && step.call.is_none());
             let Some(run) = first.filter(|_| !self.ephemeral.snapshot_logged.get()) else { return Ok(None) };
@@ -57,7 +57,7 @@ impl Thread {
 
     /// Adds the snapshot to a new run. A run that continues an earlier one keeps the earlier snapshot, so
     /// that it is compared when the run is resumed.
-    pub(crate) fn with_snapshot(&self, state: &mut State, sql: &dyn Sql, run: Run, now: i64) -> Result<Run> {
+    pub(super) fn with_snapshot(&self, state: &mut State, sql: &dyn Sql, run: Run, now: i64) -> Result<Run> {
         if run.snapshot.is_some() {
             return Ok(run);
         }
@@ -68,7 +68,7 @@ impl Thread {
     }
 
     /// Compares the run's snapshot with the current definitions. Returns whether the run continues.
-    pub(crate) fn check_definitions(&self) -> Result<bool> {
+    pub(super) fn check_definitions(&self) -> Result<bool> {
         let known = self.read(|state, _| {
             let meta = &state.meta;
             Ok(state.active().map(|run| {

@@ -23,7 +23,7 @@ impl Traces<'_> {
     ///
     /// # Errors
     /// `invalid_field` for another kind; `too_large`; `conflict` without an active run.
-    pub(crate) fn trace(&self, kind: &str, data: Value) -> Result<()> {
+    pub(super) fn trace(&self, kind: &str, data: Value) -> Result<()> {
         checked(kind)?;
         let data = self.variables().redact_json(data);
         let bytes = json_bytes(&data);
@@ -52,7 +52,7 @@ impl Traces<'_> {
 }
 
 /// The error without an active run.
-pub(crate) fn no_run() -> Error {
+pub(super) fn no_run() -> Error {
     Error::new(Code::Conflict, "No run is under way here: only code that works in a run adds to its trace.")
 }
 

@@ -8,7 +8,7 @@ use crate::store::runs::{Parking, Run};
 
 impl Thread {
     /// The scope of the open step's calls.
-    pub(crate) fn step_scope(&self, definitions: &Definitions<'_>) -> Result<Scope> {
+    pub(super) fn step_scope(&self, definitions: &Definitions<'_>) -> Result<Scope> {
         let entered =
             self.read(|state, _| Ok(state.active().map_or(EntryMode::First, |run| self.entered(run))))?;
         Ok(Scope {
@@ -21,7 +21,7 @@ impl Thread {
     }
 
     /// Whether the run's step may have had effects before; its receipts record them.
-    pub(crate) fn entered(&self, run: &Run) -> EntryMode {
+    fn entered(&self, run: &Run) -> EntryMode {
         if run.recoveries > 0 { EntryMode::Again } else { self.ephemeral.entered.get() }
     }
 }

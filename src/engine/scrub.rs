@@ -14,7 +14,7 @@ use crate::store::state::State;
 impl Scrubbing<'_> {
     /// Scrubs the result of a call. `tool`: its settings apply in addition to the folder's.
     #[inline(never)]
-    pub(crate) fn clean_result(
+    pub(super) fn clean_result(
         &self,
         name: &str,
         tool: Option<&Tool>,
@@ -33,7 +33,7 @@ impl Scrubbing<'_> {
 
     /// Scrubs a result inside a transition.
     #[inline(never)]
-    pub(crate) fn clean_result_within(
+    pub(super) fn clean_result_within(
         &self,
         state: &mut State,
         name: &str,
@@ -53,7 +53,7 @@ impl Scrubbing<'_> {
     }
 
     /// Scrubs a sent or received text for the log.
-    pub(crate) fn scrub_logged(&self, text: String) -> String {
+    pub(super) fn scrub_logged(&self, text: String) -> String {
         Scrubber::new(&Rules::of(&self.catalog.settings.scrub, None)).text(text)
     }
 

@@ -34,7 +34,7 @@ struct Omission<'c> {
 
 impl Skills<'_> {
     /// The system prompt of a step with the skills for its model. Notes the skills that are left out.
-    pub(crate) fn with_skills(
+    pub(super) fn with_skills(
         &self,
         definitions: &Definitions<'_>,
         model: &Model,
@@ -52,7 +52,7 @@ impl Skills<'_> {
     }
 
     /// The skills that a run lacks: the code, the skill, and the text for people.
-    pub(crate) fn lacking_skills(
+    pub(super) fn lacking_skills(
         &self,
         definitions: &Definitions<'_>,
         model: &Model,
@@ -156,7 +156,7 @@ impl Skills<'_> {
     }
 
     /// The result of a call of `load_skill`.
-    pub(crate) fn load_skill(&self, definitions: &Definitions<'_>, args: &Value) -> ToolResult {
+    pub(super) fn load_skill(&self, definitions: &Definitions<'_>, args: &Value) -> ToolResult {
         let text = |field: &str| args.get(field).and_then(Value::as_str).unwrap_or_default();
         let (name, file) = (text("name"), text("file"));
         let skills = self.catalog.skills_of(definitions.prompt);
@@ -205,7 +205,7 @@ fn skilled(mut text: String, given: Selection<'_>) -> String {
 }
 
 /// Whether a tool is the one that loads skills.
-pub(crate) fn loads(tool: &Tool) -> bool {
+pub(super) fn loads(tool: &Tool) -> bool {
     matches!(&tool.run, Implementation::Native(name) if name == skill::LOAD)
 }
 

@@ -35,7 +35,7 @@ enum StepStart {
 
 impl Thread {
     /// Runs one step, from the stored phase on.
-    pub(crate) async fn step(&self) -> Result<StepResult> {
+    pub(super) async fn step(&self) -> Result<StepResult> {
         self.variables().ready_env().await?;
         self.mcp().ready_lists().await?;
         let Some(definitions) = self.definitions()? else { return self.definition_missing() };
@@ -128,7 +128,7 @@ impl Thread {
     }
 
     /// The current definitions of the active side; `None` if one of them no longer exists.
-    pub(crate) fn definitions(&self) -> Result<Option<Definitions<'_>>> {
+    pub(super) fn definitions(&self) -> Result<Option<Definitions<'_>>> {
         let (name, active) = self.read(|state, _| {
             Ok((state.meta.agent.clone(), state.active().map_or(Side::A, |run| run.side)))
         })?;
@@ -270,7 +270,7 @@ impl Thread {
 
 /// The reply as a row. Empty and repeated ids of calls are replaced by generated ones (docs/durability.md).
 /// The stop tool's response property becomes the text (spec §20.1).
-pub(crate) fn reply_row(
+pub(super) fn reply_row(
     state: &State,
     definitions: &Definitions<'_>,
     step: Step,
@@ -304,7 +304,7 @@ pub(crate) fn reply_row(
 
 impl Thread {
     /// Stores a status message for people; models never see it.
-    pub(crate) fn insert_status(
+    pub(super) fn insert_status(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -321,7 +321,7 @@ impl Thread {
         state.insert(sql, row)
     }
 
-    pub(crate) fn log_bodies(&self, attempt: &Attempt) {
+    pub(super) fn log_bodies(&self, attempt: &Attempt) {
         if let Err(error) = self.try_log_bodies(attempt) {
             // The bodies are a debugging aid; the attempt itself is in the log.
             self.variables().log(&format!("a request body could not be logged: {error}"));

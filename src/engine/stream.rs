@@ -28,16 +28,16 @@ use crate::store::waits::Wait;
 
 /// The position of a client: rows up to a mark, and a part of a reply's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Position {
-    pub(crate) edits: i64,
-    pub(crate) mark: i64,
-    pub(crate) text: Option<TextPosition>,
+pub(super) struct Position {
+    pub(super) edits: i64,
+    pub(super) mark: i64,
+    pub(super) text: Option<TextPosition>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TextPosition {
+pub(super) struct TextPosition {
     /// Seq of the reply.
-    pub(crate) seq: i64,
+    pub(super) seq: i64,
     /// Number of the stream.
     stream: u32,
     /// Bytes of its text.
@@ -45,7 +45,7 @@ pub(crate) struct TextPosition {
 }
 
 impl Position {
-    pub(crate) fn parse(thread: &str, id: &str) -> Option<Position> {
+    pub(super) fn parse(thread: &str, id: &str) -> Option<Position> {
         let parts: Vec<&str> = id.split('.').collect();
         let (edits, mark, text) = match parts.as_slice() {
             [edits, mark] => (edits, mark, None),
@@ -59,7 +59,7 @@ impl Position {
         Some(Position { edits: edits.parse().ok()?, mark: mark.parse().ok()?, text })
     }
 
-    pub(crate) fn id(&self, thread: &str) -> String {
+    pub(super) fn id(&self, thread: &str) -> String {
         let Position { edits, mark, text } = self;
         match text {
             None => format!("{edits}.{mark}"),
@@ -76,7 +76,7 @@ impl Position {
 }
 
 impl Partial {
-    pub(crate) fn position(&self) -> Option<TextPosition> {
+    pub(super) fn position(&self) -> Option<TextPosition> {
         (!self.text.is_empty()).then_some(TextPosition {
             seq: self.seq,
             stream: self.stream,
@@ -85,7 +85,7 @@ impl Partial {
     }
 }
 
-pub(crate) fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Position) -> Result<Frame> {
+pub(super) fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Position) -> Result<Frame> {
     let thread = &state.meta.stem;
     Ok(Frame {
         kind: "message_data",
@@ -102,7 +102,7 @@ pub(crate) fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Positio
 }
 
 /// The text of an attempt from an offset on. `at` is the client's position afterwards.
-pub(crate) fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Position) -> Frame {
+pub(super) fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Position) -> Frame {
     let thread = &state.meta.stem;
     let chunk = partial.text.get(from..).unwrap_or_default();
     Frame {
@@ -118,7 +118,7 @@ pub(crate) fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Pos
     }
 }
 
-pub(crate) fn open_waits(state: &State, sql: &dyn Sql) -> Result<Vec<Wait>> {
+pub(super) fn open_waits(state: &State, sql: &dyn Sql) -> Result<Vec<Wait>> {
     if state.meta.waits > 0 { waits::open(sql) } else { Ok(Vec::new()) }
 }
 
@@ -260,7 +260,7 @@ impl Thread {
     /// Adds the rest of the text that a client has partly read, from memory or from the stored row. A lost
     /// attempt is reset. Returns the client's position in a text that is still running.
     #[expect(clippy::too_many_arguments, reason = "the two halves of one loop's state")]
-    pub(crate) fn rest_of_text(
+    pub(super) fn rest_of_text(
         &self,
         state: &State,
         sql: &dyn Sql,
@@ -304,7 +304,7 @@ impl Thread {
         Ok(None)
     }
 
-    pub(crate) fn announce(&self, kind: &'static str, mut data: Value) {
+    pub(super) fn announce(&self, kind: &'static str, mut data: Value) {
         if !self.has_listeners() {
             return;
         }
@@ -323,7 +323,7 @@ impl Thread {
     }
 
     /// The position of current events: that of the newest run, if it is known.
-    pub(crate) fn place(&self) -> FramePosition {
+    pub(super) fn place(&self) -> FramePosition {
         let state = self.state.try_borrow().ok();
         let Some(state) = state.as_ref().and_then(|state| state.as_ref()) else {
             return FramePosition::Outside;
@@ -335,7 +335,7 @@ impl Thread {
     }
 
     /// Sends an `event` frame of a tool, an endpoint or the runtime to listeners (spec §28.1).
-    pub(crate) fn emit(&self, event_type: &str, data: Value) {
+    pub(super) fn emit(&self, event_type: &str, data: Value) {
         if self.has_listeners() {
             let told = self.variables().shown(json!({ "eventType": event_type, "data": data }));
             self.announce("event", told.inner());
@@ -364,7 +364,7 @@ impl Thread {
     }
 
     /// Sends more of the running attempt's text, and keeps it for resuming clients.
-    pub(crate) fn stream_text(&self, seq: i64, text: &str) -> Result<()> {
+    pub(super) fn stream_text(&self, seq: i64, text: &str) -> Result<()> {
         let mut partial = self.ephemeral.partial.borrow_mut();
         let Some(partial) = partial.as_mut().filter(|partial| partial.seq == seq) else { return Ok(()) };
         let from = partial.text.len();
@@ -384,7 +384,7 @@ impl Thread {
 
     /// Sends more of the text of a called prompt, from an offset on. It is sent once: resuming clients read
     /// the stored message.
-    pub(crate) fn stream_inner_text(&self, step: Step, stream: u32, from: usize, text: &str) -> Result<()> {
+    pub(super) fn stream_inner_text(&self, step: Step, stream: u32, from: usize, text: &str) -> Result<()> {
         if !self.has_listeners() {
             return Ok(());
         }
@@ -406,7 +406,7 @@ impl Thread {
     }
 
     /// Sends more of the running attempt's reasoning.
-    pub(crate) fn stream_reasoning(&self, step: Step, text: &str) -> Result<()> {
+    pub(super) fn stream_reasoning(&self, step: Step, text: &str) -> Result<()> {
         if !self.has_listeners() {
             return Ok(());
         }
@@ -425,7 +425,7 @@ impl Thread {
     }
 
     /// Makes clients drop the text of the previous attempt.
-    pub(crate) fn announce_reset(&self, seq: i64, stream: u32, depth: u32) -> Result<()> {
+    pub(super) fn announce_reset(&self, seq: i64, stream: u32, depth: u32) -> Result<()> {
         if self.has_listeners() {
             let frame = self.read(|state, _| Ok(reset_frame(state, seq, stream, depth)))?;
             self.host.listeners().broadcast(&frame);
@@ -434,7 +434,7 @@ impl Thread {
     }
 
     /// Announces an open step, and again the messages behind the seq `before` that it took in from the queue.
-    pub(crate) fn announce_step(&self, before: i64) -> Result<()> {
+    pub(super) fn announce_step(&self, before: i64) -> Result<()> {
         let mut taken = self.ephemeral.announced_queue.take();
         if self.has_followers() {
             // Messages that an earlier life announced are not in memory.
@@ -463,7 +463,7 @@ impl Thread {
     }
 
     /// Announces the end of the step.
-    pub(crate) fn announce_step_end(&self, stopped: bool) -> Result<()> {
+    pub(super) fn announce_step_end(&self, stopped: bool) -> Result<()> {
         if self.has_listeners() {
             let step = self.read(|state, _| Ok(state.active().map_or(0, |run| run.step)))?;
             self.announce("step_completed", json!({ "step": step, "stopped": stopped }));
@@ -472,13 +472,13 @@ impl Thread {
     }
 
     /// Announces a request to a model.
-    pub(crate) fn announce_request(&self, model: &str, stream: u32) -> Result<()> {
+    pub(super) fn announce_request(&self, model: &str, stream: u32) -> Result<()> {
         self.announce("llm_request", json!({ "model": model, "attempt": stream }));
         Ok(())
     }
 
     /// Announces a stored reply.
-    pub(crate) fn announce_reply(&self, row: &SharedRow, attempt: &Attempt) -> Result<()> {
+    pub(super) fn announce_reply(&self, row: &SharedRow, attempt: &Attempt) -> Result<()> {
         self.announce(
             "llm_response",
             json!({ "tokens": attempt.output_tokens, "latency": attempt.latency_ms() }),
@@ -487,23 +487,23 @@ impl Thread {
     }
 
     /// Announces a fallback to another model.
-    pub(crate) fn announce_fallback(&self, from: &str, to: &str) {
+    pub(super) fn announce_fallback(&self, from: &str, to: &str) {
         self.announce("fallback_triggered", json!({ "from": from, "to": to }));
     }
 
     /// Announces that another agent has taken over.
-    pub(crate) fn announce_handoff(&self, agent: &str, title: Option<&str>) {
+    pub(super) fn announce_handoff(&self, agent: &str, title: Option<&str>) {
         self.announce("agent_handoff", json!({ "new_agent_id": agent, "new_agent_title": title }));
         self.announce_agent(agent);
     }
 
     /// Announces the active agent of the thread.
-    pub(crate) fn announce_agent(&self, agent: &str) {
+    fn announce_agent(&self, agent: &str) {
         self.announce_subagent("selected", None, None, agent);
     }
 
     /// Announces the selection of an agent, or an event of a subagent.
-    pub(crate) fn announce_subagent(
+    pub(super) fn announce_subagent(
         &self,
         event: &str,
         alias: Option<&str>,
@@ -515,7 +515,7 @@ impl Thread {
     }
 
     /// Announces the end of a run.
-    pub(crate) fn broadcast_stopped(&self, run: &Run) {
+    pub(super) fn broadcast_stopped(&self, run: &Run) {
         self.activity().forget_progress();
         let reason = run.end.as_ref().map(|end| end.reason.as_str());
         if run.end.as_ref().is_some_and(|end| end.reason == crate::store::runs::end::Reason::StoppedByUser) {

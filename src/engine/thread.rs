@@ -23,8 +23,8 @@ pub struct Thread(Rc<Parts>);
 /// The parts of a thread.
 pub struct Parts {
     pub(crate) host: Rc<dyn Host>,
-    pub(crate) natives: Rc<dyn Natives>,
-    pub(crate) sandbox: Rc<dyn Sandbox>,
+    pub(super) natives: Rc<dyn Natives>,
+    pub(super) sandbox: Rc<dyn Sandbox>,
     pub(crate) catalog: Catalogs,
     /// A cache; `None` until the first read, and after an error.
     pub(crate) state: RefCell<Option<Box<State>>>,
@@ -158,19 +158,19 @@ impl Thread {
     }
 
     /// Marks the thread as deleted, and drops its cached state.
-    pub(crate) fn go(&self) {
+    pub(super) fn go(&self) {
         self.gone.set(true);
         self.state.borrow_mut().take();
         self.ephemeral.alarm.forget();
     }
 
     /// Whether the thread has listeners.
-    pub(crate) fn has_listeners(&self) -> bool {
+    pub(super) fn has_listeners(&self) -> bool {
         !self.gone.get() && self.host.listeners().any()
     }
 
     /// Whether it has listeners that follow one run.
-    pub(crate) fn has_followers(&self) -> bool {
+    pub(super) fn has_followers(&self) -> bool {
         self.has_listeners() && self.host.listeners().follow_run()
     }
 

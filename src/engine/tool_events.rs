@@ -9,20 +9,20 @@ use crate::store::messages::message_id;
 
 /// A call, as listeners see it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ToolCallEvent<'a> {
+pub(super) struct ToolCallEvent<'a> {
     /// The tool.
-    pub(crate) name: &'a str,
+    pub(super) name: &'a str,
     /// The model's id of the call; `None` if code makes it.
-    pub(crate) id: Option<&'a str>,
+    pub(super) id: Option<&'a str>,
     /// As the model wrote them.
-    pub(crate) arguments: Option<&'a str>,
+    pub(super) arguments: Option<&'a str>,
     /// Seq of its result's message.
-    pub(crate) seq: Option<i64>,
+    pub(super) seq: Option<i64>,
 }
 
 impl<'a> ToolCallEvent<'a> {
     /// A call of a reply.
-    pub(crate) fn of(call: &'a Call) -> ToolCallEvent<'a> {
+    pub(super) fn of(call: &'a Call) -> ToolCallEvent<'a> {
         ToolCallEvent {
             name: &call.call.name,
             id: Some(&call.call.id),
@@ -34,7 +34,7 @@ impl<'a> ToolCallEvent<'a> {
 
 impl Activity<'_> {
     /// Announces the start of a tool.
-    pub(crate) fn announce_tool_start(&self, call: &ToolCallEvent<'_>) {
+    pub(super) fn announce_tool_start(&self, call: &ToolCallEvent<'_>) {
         if self.has_listeners() {
             let shown = call.arguments.filter(|text| text.len() <= limits::FRAME_ARGUMENTS_BYTES);
             let shown = shown.map(|text| self.variables().redact(text.to_owned()));
@@ -47,7 +47,7 @@ impl Activity<'_> {
     }
 
     /// Announces the end of a tool.
-    pub(crate) fn announce_tool_end(&self, call: &ToolCallEvent<'_>, status: ToolStatus) {
+    pub(super) fn announce_tool_end(&self, call: &ToolCallEvent<'_>, status: ToolStatus) {
         if self.has_listeners() {
             let result = self.result_of(call);
             self.announce(

@@ -26,12 +26,12 @@ use crate::store::receipts::{NewReceipt, Receipt, ReceiptState};
 /// A call of a reply, and everything that it is made in.
 #[derive(Clone, Copy)]
 pub(crate) struct ToolRun<'a> {
-    pub(crate) thread: &'a Thread,
-    pub(crate) scope: &'a Scope,
-    pub(crate) definitions: &'a Definitions<'a>,
+    pub(super) thread: &'a Thread,
+    pub(super) scope: &'a Scope,
+    pub(super) definitions: &'a Definitions<'a>,
     /// The message with the call.
-    pub(crate) reply: &'a SharedRow,
-    pub(crate) call: &'a Call,
+    pub(super) reply: &'a SharedRow,
+    pub(super) call: &'a Call,
 }
 
 impl Deref for ToolRun<'_> {
@@ -45,7 +45,7 @@ impl Deref for ToolRun<'_> {
 impl ToolRun<'_> {
     /// Runs the call, or refuses it. The caller stores the outcome. `earlier`: its receipt, if the call may
     /// have been made before.
-    pub(crate) async fn outcome(&self, earlier: Option<Receipt>) -> Result<CallOutcome> {
+    pub(super) async fn outcome(&self, earlier: Option<Receipt>) -> Result<CallOutcome> {
         let asked = |earlier: &Receipt| {
             earlier.state == ReceiptState::Waiting && earlier.kind != receipts::Kind::Subagent
         };

@@ -16,14 +16,14 @@ const SHARE: &str = "BOBBIN_OTLP_SAMPLE";
 
 impl Traces<'_> {
     /// The trace of a run.
-    pub(crate) fn trace_of(&self, state: &State, run: &Run) -> Trace {
+    pub(super) fn trace_of(&self, state: &State, run: &Run) -> Trace {
         let stored = run.trace.as_deref().and_then(Trace::parse);
         stored.unwrap_or_else(|| Trace::begun(&state.meta.stem, "run", run.id, self.share()))
     }
 
     /// The trace of a call, in the call's span: by this receipt, or else of the enclosing call. `None`
     /// outside the run.
-    pub(crate) fn trace_of_call(&self, state: &State, scope: &Scope, receipt: Option<i64>) -> Option<Trace> {
+    pub(super) fn trace_of_call(&self, state: &State, scope: &Scope, receipt: Option<i64>) -> Option<Trace> {
         let run = state.active().filter(|_| scope.origin.in_step())?;
         let thread = &state.meta.stem;
         let span = match receipt.or(scope.receipt) {
@@ -42,7 +42,7 @@ impl Traces<'_> {
     }
 
     /// The trace of an attempt at a model, in its span; `None` if models do not receive traces.
-    pub(crate) fn trace_of_attempt(&self, step: Step, stream: u32) -> Option<Trace> {
+    pub(super) fn trace_of_attempt(&self, step: Step, stream: u32) -> Option<Trace> {
         if self.host.var(TELLS_MODELS).as_deref() != Some("1") {
             return None;
         }
@@ -55,7 +55,7 @@ impl Traces<'_> {
     }
 
     /// The trace of work in the open step outside any call.
-    pub(crate) fn trace_of_step(&self) -> Trace {
+    pub(super) fn trace_of_step(&self) -> Trace {
         let of_step = self.read(|state, _| {
             let scope = Scope { origin: Origin::Step, ..Scope::default() };
             Ok(self.trace_of_call(state, &scope, None))
@@ -64,13 +64,13 @@ impl Traces<'_> {
     }
 
     /// The trace of detached work.
-    pub(crate) fn trace_of_work(&self, kind: &str, number: impl std::fmt::Display + Copy) -> Trace {
+    pub(super) fn trace_of_work(&self, kind: &str, number: impl std::fmt::Display + Copy) -> Trace {
         let thread: Result<String> = self.read(|state, _| Ok(state.meta.stem.clone()));
         let thread = thread.unwrap_or_default();
         Trace::begun(&thread, kind, number, self.share()).within(span_id(&thread, kind, number))
     }
 
-    pub(crate) fn share(&self) -> f64 {
+    pub(super) fn share(&self) -> f64 {
         let share = self.host.var(SHARE).and_then(|text| text.trim().parse::<f64>().ok());
         share.filter(|share| (0.0..=1.0).contains(share)).unwrap_or(1.0)
     }

@@ -21,7 +21,7 @@ use crate::store::values::ValueRow;
 
 impl KeyValues<'_> {
     /// The value of a key; `None` if it was never set or was deleted.
-    pub(crate) fn value(&self, key: &str) -> Result<Option<Value>> {
+    pub(super) fn value(&self, key: &str) -> Result<Option<Value>> {
         check_key("key", key)?;
         self.read(|_, sql| value(sql, key))
     }
@@ -30,12 +30,12 @@ impl KeyValues<'_> {
     ///
     /// # Errors
     /// `too_large` names the exceeded limit; `terminated`.
-    pub(crate) fn set_value(&self, key: &str, value: &Value) -> Result<()> {
+    pub(super) fn set_value(&self, key: &str, value: &Value) -> Result<()> {
         self.set_values(key, value, None, None).map(drop)
     }
 
     /// Sets a value if the current one is `expected`; `null` means no value. Returns whether it was set.
-    pub(crate) fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool> {
+    pub(super) fn compare_and_set(&self, key: &str, expected: &Value, value: &Value) -> Result<bool> {
         self.set_values(key, value, None, Some(expected))
     }
 
@@ -104,7 +104,7 @@ impl KeyValues<'_> {
     }
 
     /// A page of values by key.
-    pub(crate) fn values(&self, query: &Query) -> Result<Value> {
+    pub(super) fn values(&self, query: &Query) -> Result<Value> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
         let prefix = query.get("prefix").unwrap_or_default();

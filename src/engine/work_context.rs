@@ -12,7 +12,7 @@ use crate::work::native::Natives;
 use crate::work::{Failure, WorkContext};
 
 /// A thread that runs work.
-pub(crate) struct ThreadWorkContext(pub(crate) Thread);
+struct ThreadWorkContext(pub(crate) Thread);
 
 impl WorkContext for ThreadWorkContext {
     fn host(&self) -> &Rc<dyn Host> {

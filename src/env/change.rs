@@ -27,13 +27,13 @@ pub type RequestField<'a> = (&'a str, Option<Value>);
 #[derive(Clone, Default, PartialEq)]
 pub struct Change {
     /// New values.
-    pub(crate) values: Vec<(String, String)>,
+    pub(super) values: Vec<(String, String)>,
     /// Types, of new or existing values.
-    pub(crate) kinds: Vec<(String, VariableKind)>,
+    pub(super) kinds: Vec<(String, VariableKind)>,
     /// Names of values to delete.
-    pub(crate) deleted: Vec<String>,
+    pub(super) deleted: Vec<String>,
     /// Name of the field with the types.
-    pub(crate) types_field: String,
+    pub(super) types_field: String,
 }
 
 /// Shows only names.
@@ -139,7 +139,7 @@ impl Change {
     }
 
     /// The type for a name.
-    pub(crate) fn kind(&self, name: &str) -> Option<VariableKind> {
+    pub(super) fn kind(&self, name: &str) -> Option<VariableKind> {
         self.kinds.iter().find(|(given, _)| given == name).map(|(_, kind)| *kind)
     }
 
@@ -248,6 +248,6 @@ fn check_name(field: &str, name: &str, level: Level, catalog: &Catalog) -> Resul
     Ok(())
 }
 
-pub(crate) fn over(field: &str, message: String) -> Error {
+pub(super) fn over(field: &str, message: String) -> Error {
     Error::new(Code::TooLarge, message).at(field)
 }

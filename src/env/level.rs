@@ -16,7 +16,7 @@ pub(crate) type Level = RefCell<Option<CachedSet>>;
 
 /// The variables of one level.
 pub(crate) struct CachedSet {
-    pub(crate) version: i64,
+    version: i64,
     pub(crate) set: VariableSet,
 }
 

@@ -84,7 +84,7 @@ impl VariableSet {
     }
 
     /// The encryption context of a value.
-    pub(crate) fn context(&self, name: &str, kind: VariableKind) -> String {
+    pub(super) fn context(&self, name: &str, kind: VariableKind) -> String {
         format!("{}\0{name}\0{}", self.object, kind.as_str())
     }
 

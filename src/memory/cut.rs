@@ -7,9 +7,9 @@ use crate::text::boundary;
 /// A part of a text, in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part<'t> {
-    pub(crate) start: usize,
-    pub(crate) len: usize,
-    pub(crate) text: &'t str,
+    pub(super) start: usize,
+    pub(super) len: usize,
+    pub(super) text: &'t str,
 }
 
 /// The parts of a text, without spaces at their ends. Each begins with the end of the previous one.

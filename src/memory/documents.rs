@@ -54,7 +54,7 @@ impl NewDocument {
 
 impl MemoryStore<'_> {
     /// Adds a document, and schedules its indexing.
-    pub(crate) fn add(&self, document: NewDocument) -> Result<Doc> {
+    pub(super) fn add(&self, document: NewDocument) -> Result<Doc> {
         let document = self.cleaned(document)?;
         if !self.keeper.has_tables()? {
             self.keeper.make_tables()?;
@@ -140,7 +140,7 @@ impl MemoryStore<'_> {
     }
 
     /// Lists the documents, newest first.
-    pub(crate) fn list(&self, query: &Query) -> Result<Value> {
+    pub(super) fn list(&self, query: &Query) -> Result<Value> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let before = match query.get("cursor").filter(|cursor| !cursor.is_empty()) {
             None => i64::MAX >> 11,
@@ -170,7 +170,7 @@ impl MemoryStore<'_> {
     }
 
     /// The row of this memory; `None` before its first document.
-    pub(crate) fn store_row(&self) -> Result<Option<Store>> {
+    fn store_row(&self) -> Result<Option<Store>> {
         if !self.keeper.has_tables()? {
             return Ok(None);
         }
@@ -178,7 +178,7 @@ impl MemoryStore<'_> {
     }
 
     /// A document by its id, such as `doc_41`, or by its key.
-    pub(crate) fn document(&self, id: &str) -> Result<Doc> {
+    pub(super) fn document(&self, id: &str) -> Result<Doc> {
         let found = match self.store_row()? {
             None => None,
             Some(store) => match docs::parse_id(id) {
@@ -189,25 +189,25 @@ impl MemoryStore<'_> {
         found.ok_or_else(|| self.no_document(id))
     }
 
-    pub(crate) fn no_document(&self, id: &str) -> Error {
+    pub(super) fn no_document(&self, id: &str) -> Error {
         let text = format!("The memory “{}” has no document “{id}”.", self.memory.name);
         Error::new(Code::NotFound, text)
     }
 
     /// Deletes a document; searches no longer find it.
-    pub(crate) fn delete(&self, id: &str) -> Result<()> {
+    pub(super) fn delete(&self, id: &str) -> Result<()> {
         let doc = self.document(id)?;
         self.change(|sql| Ok((delete(sql, &doc)?, PendingWork::Nothing)))
     }
 
     /// Deletes everything.
-    pub(crate) fn clear(&self) -> Result<()> {
+    pub(super) fn clear(&self) -> Result<()> {
         let Some(store) = self.store_row()? else { return Ok(()) };
         self.change(|sql| Ok((stores::clear(sql, store.id)?, PendingWork::Nothing)))
     }
 
     /// Describes the memory in numbers.
-    pub(crate) fn describe(&self) -> Result<Value> {
+    pub(super) fn describe(&self) -> Result<Value> {
         let memory = self.memory;
         let mut told = json!({
             "name": memory.name, "description": memory.description, "scope": memory.scope,

@@ -17,14 +17,14 @@ use crate::work::timeout::Deadline;
 /// A request for vectors, for the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct VectorRequest {
-    pub(crate) memory: String,
-    pub(crate) texts: usize,
+    pub(super) memory: String,
+    pub(super) texts: usize,
     /// Bytes of all texts.
     pub(crate) bytes: usize,
     /// From 1.
-    pub(crate) attempt: u32,
-    pub(crate) started_us: i64,
-    pub(crate) retry_source: RetrySource,
+    pub(super) attempt: u32,
+    pub(super) started_us: i64,
+    pub(super) retry_source: RetrySource,
     /// `None` while there is no response; the code that abandoned it logs the reason.
     pub(crate) end: Option<VectorsEnd>,
 }
@@ -32,12 +32,12 @@ pub(crate) struct VectorRequest {
 /// The end of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct VectorsEnd {
-    pub(crate) at_us: i64,
+    pub(super) at_us: i64,
     /// Tokens, if the provider reports them; or the failure.
     pub(crate) tokens: Result<Option<u64>, ProviderError>,
     /// The model that made the vectors, if the provider reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) model: Option<String>,
+    pub(super) model: Option<String>,
 }
 
 impl VectorRequest {
@@ -72,7 +72,7 @@ pub(crate) fn bytes_of<'t>(model: &Model, of: TextRole, texts: impl Iterator<Ite
 
 impl MemoryStore<'_> {
     /// Requests vectors of texts once, within the model's time limit.
-    pub(crate) async fn embed(
+    pub(super) async fn embed(
         &self,
         model: &Model,
         of: TextRole,
@@ -113,7 +113,7 @@ impl MemoryStore<'_> {
 
     /// The vector of a query. Transient failures are retried as the policy says, or up to `requests` times,
     /// unless the pause is longer than a search may take.
-    pub(crate) async fn embed_question(
+    pub(super) async fn embed_question(
         &self,
         model: &Model,
         question: &str,

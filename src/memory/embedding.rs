@@ -16,7 +16,7 @@ use crate::models::failure::BODY_BYTES;
 use crate::models::response::{bounded, holds};
 
 /// Dimensions of a vector of `demo`.
-pub(crate) const DEMO_DIMENSIONS: usize = 256;
+const DEMO_DIMENSIONS: usize = 256;
 
 /// The role of a text in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +28,10 @@ pub(crate) enum TextRole {
 }
 
 /// An embedding model, and the deployment's variables.
-pub(crate) struct Embedder<'a> {
-    pub(crate) host: &'a dyn Host,
-    pub(crate) model: &'a Model,
-    pub(crate) deployment: &'a dyn Fn(&str) -> Option<String>,
+pub(super) struct Embedder<'a> {
+    pub(super) host: &'a dyn Host,
+    pub(super) model: &'a Model,
+    pub(super) deployment: &'a dyn Fn(&str) -> Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -53,12 +53,12 @@ struct TokenUsage {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Vectors {
     /// One for each text, of length 1, all with the same dimensions.
-    pub(crate) vectors: Vec<Vec<f32>>,
+    pub(super) vectors: Vec<Vec<f32>>,
     /// Tokens of the texts, if the provider reports them.
-    pub(crate) tokens: Option<u64>,
+    pub(super) tokens: Option<u64>,
     /// The model that produced them, if the provider reports it; at most
     /// [`limits::RESPONSE_NAME_BYTES`].
-    pub(crate) model: Option<String>,
+    pub(super) model: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -71,7 +71,7 @@ struct Item {
 impl Embedder<'_> {
     /// The settings that determine a vector. Vectors of two models with different identities are never
     /// compared.
-    pub(crate) fn identity(&self) -> String {
+    pub(super) fn identity(&self) -> String {
         let model = self.model;
         let of = [
             model.provider.name(),
@@ -83,7 +83,7 @@ impl Embedder<'_> {
     }
 
     /// Returns one vector for each text.
-    pub(crate) async fn embed(&self, of: TextRole, texts: &[&str]) -> Result<Vectors, ProviderError> {
+    pub(super) async fn embed(&self, of: TextRole, texts: &[&str]) -> Result<Vectors, ProviderError> {
         let prefix = match of {
             TextRole::Query => self.model.query_prefix.as_deref(),
             TextRole::Document => self.model.document_prefix.as_deref(),

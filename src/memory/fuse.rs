@@ -6,13 +6,13 @@ use crate::definitions::memory::{Fusion, Retrieval};
 const RANK: f64 = 60.0;
 
 /// One side of a search: its candidates with scores, best first, and its weight.
-pub(crate) struct Side<'a> {
-    pub(crate) found: &'a [(i64, f64)],
-    pub(crate) weight: f64,
+pub(super) struct Side<'a> {
+    pub(super) found: &'a [(i64, f64)],
+    pub(super) weight: f64,
 }
 
 /// Candidates and their scores, best first; the newer first if equal.
-pub(crate) fn fuse(sides: &[Side<'_>], retrieval: &Retrieval) -> Vec<(i64, f64)> {
+pub(super) fn fuse(sides: &[Side<'_>], retrieval: &Retrieval) -> Vec<(i64, f64)> {
     let mut fused: Vec<(i64, f64)> = Vec::new();
     // A single side has full weight.
     let alone = sides.len() == 1;

@@ -72,7 +72,7 @@ impl MemoryStore<'_> {
     }
 
     /// Rebuilds the vectors, because they no longer match the model.
-    pub(crate) fn rebuild(&self, store: &Store, dims: i64) -> Result<()> {
+    pub(super) fn rebuild(&self, store: &Store, dims: i64) -> Result<()> {
         let identity = self.identity();
         self.change(|sql| {
             stores::forget_vectors(sql, store.id, &identity, dims)?;
@@ -82,7 +82,7 @@ impl MemoryStore<'_> {
     }
 
     /// Indexes some words of an older build again. `left`: pending work if more remain.
-    pub(crate) fn enter_again(&self, left: PendingWork) -> Result<()> {
+    pub(super) fn enter_again(&self, left: PendingWork) -> Result<()> {
         self.change(|sql| {
             let Some(store) = stores::find(sql, &self.memory.name)? else {
                 return Ok(((), PendingWork::Nothing));

@@ -76,7 +76,7 @@ pub(crate) type UnloggedRequests<'a> = Option<(&'a Model, &'a [VectorRequest])>;
 
 /// One memory.
 pub(crate) struct MemoryStore<'a> {
-    pub(crate) keeper: &'a dyn MemoryHost,
+    keeper: &'a dyn MemoryHost,
     pub(crate) memory: &'a Memory,
     /// The model for its vectors.
     pub(crate) model: Option<&'a Model>,
@@ -107,11 +107,11 @@ impl<'a> MemoryStore<'a> {
         MemoryStore { retry, ..self }
     }
 
-    pub(crate) fn sql(&self) -> &'a dyn Sql {
+    fn sql(&self) -> &'a dyn Sql {
         self.keeper.host().sql()
     }
 
-    pub(crate) fn now_us(&self) -> i64 {
+    fn now_us(&self) -> i64 {
         self.keeper.host().now_us()
     }
 
@@ -128,10 +128,7 @@ impl<'a> MemoryStore<'a> {
     }
 
     /// Like [`MemoryStore::change`], and logs the requests for vectors made since.
-    pub(crate) fn change_and_log<T>(
-        &self,
-        work: impl FnOnce(&dyn Sql) -> Result<(T, PendingWork)>,
-    ) -> Result<T> {
+    fn change_and_log<T>(&self, work: impl FnOnce(&dyn Sql) -> Result<(T, PendingWork)>) -> Result<T> {
         self.change_with(&self.asked.take(), work)
     }
 

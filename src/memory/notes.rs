@@ -104,7 +104,7 @@ impl MemoryStore<'_> {
     }
 
     /// Applies a delivered change once. Returns the text for the model.
-    pub(crate) fn apply(&self, letter: NoteRequest) -> Result<String> {
+    pub(super) fn apply(&self, letter: NoteRequest) -> Result<String> {
         let change = self.clean_change(letter.change)?;
         if !self.keeper.has_tables()? {
             self.keeper.make_tables()?;

@@ -175,7 +175,7 @@ impl MemoryStore<'_> {
 }
 
 /// Refuses an empty or too long query.
-pub(crate) fn check_query(query: &str) -> Result<()> {
+pub(super) fn check_query(query: &str) -> Result<()> {
     if query.trim().is_empty() {
         return Err(Error::field("query", "`query` must not be empty."));
     }

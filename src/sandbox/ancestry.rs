@@ -12,11 +12,11 @@ use crate::sandbox::backlog::CallRoom;
 
 /// The caller of code.
 #[derive(Clone, Default)]
-pub(crate) struct Caller {
+pub(super) struct Caller {
     /// Ids of the runs inside which it is called, outermost first.
-    pub(crate) runs: Vec<String>,
+    pub(super) runs: Vec<String>,
     /// The call of a sandbox that it answers.
-    pub(crate) room: Option<Rc<CallRoom>>,
+    pub(super) room: Option<Rc<CallRoom>>,
 }
 
 thread_local! {
@@ -24,19 +24,19 @@ thread_local! {
 }
 
 /// Ids of the runs inside which this code is called, outermost first.
-pub(crate) fn runs() -> Vec<String> {
+pub(super) fn runs() -> Vec<String> {
     CALLER.with_borrow(|caller| caller.runs.clone())
 }
 
 /// Room for the answer to the current call.
-pub(crate) fn room() -> Option<Rc<CallRoom>> {
+pub(super) fn room() -> Option<Rc<CallRoom>> {
     CALLER.with_borrow(|caller| caller.room.clone())
 }
 
 /// Work for a caller, wherever it is polled.
-pub(crate) struct CalledBy<T> {
-    pub(crate) caller: Caller,
-    pub(crate) work: LocalBoxFuture<'static, T>,
+pub(super) struct CalledBy<T> {
+    pub(super) caller: Caller,
+    pub(super) work: LocalBoxFuture<'static, T>,
 }
 
 impl<T> Future for CalledBy<T> {

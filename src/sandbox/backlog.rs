@@ -19,7 +19,7 @@ pub(crate) const SMALL_BYTES: usize = limits::CODE_CALLS_BYTES / 256;
 
 /// The backlog of one run.
 #[derive(Default)]
-pub(crate) struct Backlog {
+pub(super) struct Backlog {
     /// Bytes of answers that were sent and not taken yet.
     sent: Cell<usize>,
     /// Bytes that active calls have reserved.
@@ -43,7 +43,7 @@ enum ShareKind {
 }
 
 /// A granted share, returned when dropped.
-pub(crate) struct Share {
+pub(super) struct Share {
     backlog: Rc<Backlog>,
     wanted: ShareKind,
 }
@@ -57,12 +57,12 @@ impl Drop for Share {
 
 impl Backlog {
     /// Waits for the start of a call. The share covers it up to its first pause.
-    pub(crate) async fn start(self: &Rc<Backlog>) -> Option<Share> {
+    pub(super) async fn start(self: &Rc<Backlog>) -> Option<Share> {
         self.granted(&self.senders, ShareKind::Start).await
     }
 
     /// Waits until an answer can be sent, and counts it. Returns the number for [`Backlog::taken`].
-    pub(crate) async fn send(self: &Rc<Backlog>, bytes: usize) -> usize {
+    pub(super) async fn send(self: &Rc<Backlog>, bytes: usize) -> usize {
         if bytes < SMALL_BYTES {
             return 0;
         }
@@ -73,7 +73,7 @@ impl Backlog {
     }
 
     /// Counts an answer that does not wait. Returns the number for [`Backlog::taken`].
-    pub(crate) fn send_now(&self, bytes: usize) -> usize {
+    pub(super) fn send_now(&self, bytes: usize) -> usize {
         if bytes < SMALL_BYTES {
             return 0;
         }
@@ -82,7 +82,7 @@ impl Backlog {
     }
 
     /// Records that the sandbox has taken an answer.
-    pub(crate) fn taken(self: &Rc<Backlog>, bytes: usize) {
+    pub(super) fn taken(self: &Rc<Backlog>, bytes: usize) {
         self.give_back(ShareKind::Send(bytes));
         self.grant();
     }
@@ -145,19 +145,19 @@ impl Backlog {
 }
 
 /// The reservation of one call.
-pub(crate) struct CallRoom {
+pub(super) struct CallRoom {
     backlog: Rc<Backlog>,
     reserved: RefCell<Vec<Share>>,
 }
 
 impl CallRoom {
     /// The room of a new call.
-    pub(crate) fn of(backlog: &Rc<Backlog>) -> Rc<CallRoom> {
+    pub(super) fn of(backlog: &Rc<Backlog>) -> Rc<CallRoom> {
         Rc::new(CallRoom { backlog: backlog.clone(), reserved: RefCell::default() })
     }
 
     /// Takes the reservation, because the answer itself counts now.
-    pub(crate) fn take(&self) -> Vec<Share> {
+    pub(super) fn take(&self) -> Vec<Share> {
         self.reserved.take()
     }
 }

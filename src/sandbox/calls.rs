@@ -14,7 +14,7 @@ use crate::sorted::SortedMap;
 
 /// The calls of one run.
 #[derive(Default)]
-pub(crate) struct CallRegistry(Rc<OpenCalls>);
+pub(super) struct CallRegistry(Rc<OpenCalls>);
 
 #[derive(Default)]
 struct OpenCalls {
@@ -28,7 +28,7 @@ struct OpenCalls {
 }
 
 /// See [`CallRegistry::hold`].
-pub(crate) struct ArgumentHold {
+pub(super) struct ArgumentHold {
     open: Rc<OpenCalls>,
     bytes: usize,
 }
@@ -45,7 +45,7 @@ trait Abortable {
 
 impl CallRegistry {
     /// Adopts some work, and returns a future for it, which gives `None` when the work was dropped first.
-    pub(crate) fn add<T: 'static>(&self, work: LocalBoxFuture<'static, T>) -> Call<T> {
+    pub(super) fn add<T: 'static>(&self, work: LocalBoxFuture<'static, T>) -> Call<T> {
         let id = self.0.last.get() + 1;
         self.0.last.set(id);
         let slot = Rc::new(Slot {
@@ -62,7 +62,7 @@ impl CallRegistry {
     }
 
     /// Drops all calls, the latest first, and refuses new ones.
-    pub(crate) fn close(&self) {
+    pub(super) fn close(&self) {
         self.0.closed.set(true);
         let calls = self.0.calls.take();
         for call in calls.into_values().rev() {
@@ -71,7 +71,7 @@ impl CallRegistry {
     }
 
     /// Resolves when none is active.
-    pub(crate) fn none(&self) -> impl Future<Output = ()> + 'static {
+    pub(super) fn none(&self) -> impl Future<Output = ()> + 'static {
         let (tell, told) = oneshot::channel();
         if !self.0.calls.borrow().is_empty() {
             self.0.waiting.borrow_mut().push(tell);
@@ -83,7 +83,7 @@ impl CallRegistry {
     }
 
     /// Counts the arguments of a call while it is active; `None` when the total is too large.
-    pub(crate) fn hold(&self, bytes: usize) -> Option<ArgumentHold> {
+    pub(super) fn hold(&self, bytes: usize) -> Option<ArgumentHold> {
         let all = self.0.bytes.get() + bytes;
         if all > limits::CODE_CALLS_BYTES {
             return None;
@@ -93,7 +93,7 @@ impl CallRegistry {
     }
 
     #[cfg(test)]
-    pub(crate) fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.0.calls.borrow().len()
     }
 }
@@ -117,7 +117,7 @@ impl<T> Abortable for Slot<T> {
 }
 
 /// The future of a call.
-pub(crate) struct Call<T> {
+pub(super) struct Call<T> {
     slot: Rc<Slot<T>>,
     id: u64,
     open: Weak<OpenCalls>,

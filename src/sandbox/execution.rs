@@ -78,7 +78,7 @@ impl CodeHandle {
 
 #[cfg(test)]
 impl CodeHandle {
-    pub(crate) fn life(&self) -> &Rc<RunState> {
+    pub(super) fn life(&self) -> &Rc<RunState> {
         &self.keep.0
     }
 }

@@ -119,7 +119,7 @@ impl Options {
     }
 
     /// Validates the options. The compiler checks the names of modules and exports.
-    pub(crate) fn check(&self) -> Result<(), WrongOptions> {
+    pub(super) fn check(&self) -> Result<(), WrongOptions> {
         let limit = self.memory_limit_bytes;
         if !(limit.is_finite() && limit > 0.0) {
             return Err(wrong(format!("memoryLimitBytes must be a positive number, not {limit}.")));

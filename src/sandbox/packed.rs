@@ -28,7 +28,7 @@ pub struct EncodedValue {
 
 impl EncodedValue {
     /// Encoded size in bytes.
-    pub(crate) fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         self.text.len() + self.bytes.iter().map(Bytes::len).sum::<usize>()
     }
 
@@ -120,7 +120,7 @@ fn error_node(thrown: &Exception) -> Json {
 }
 
 /// Encodes an error.
-pub(crate) fn pack_error(thrown: &Exception) -> EncodedValue {
+pub(super) fn pack_error(thrown: &Exception) -> EncodedValue {
     EncodedValue { text: json!([[1], error_node(thrown)]).to_string(), bytes: Vec::new() }
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn unpack(
 }
 
 /// Decodes an error, or any other thrown value.
-pub(crate) fn unpack_error(packed: &EncodedValue) -> Exception {
+pub(super) fn unpack_error(packed: &EncodedValue) -> Exception {
     let absent = |_: u64, name: &str| Function::new(name, |_| Box::pin(async { Ok(Value::Undefined) }));
     match unpack(packed, &SizeAllowance::default(), &absent) {
         Ok(Value::Error(thrown)) => thrown,

@@ -24,7 +24,7 @@ impl SizeAllowance {
     ///
     /// # Errors
     /// `SerializationError` when the limit is exceeded.
-    pub(crate) fn take(&self, text: usize) -> Result<(), Exception> {
+    pub(super) fn take(&self, text: usize) -> Result<(), Exception> {
         let left = self.left.get().checked_sub(text.saturating_add(limits::CODE_PART_BYTES));
         self.left.set(left.unwrap_or_default());
         left.map(|_| ()).ok_or_else(|| {
@@ -40,7 +40,7 @@ impl SizeAllowance {
     ///
     /// # Errors
     /// `SerializationError` when the limit is exceeded.
-    pub(crate) fn take_raw(&self, bytes: usize) -> Result<(), Exception> {
+    pub(super) fn take_raw(&self, bytes: usize) -> Result<(), Exception> {
         let left = self.raw.get().checked_sub(bytes);
         self.raw.set(left.unwrap_or_default());
         left.map(|_| ()).ok_or_else(|| {
@@ -52,12 +52,12 @@ impl SizeAllowance {
     }
 
     /// The size so far, without the contents of binary values.
-    pub(crate) fn taken(&self) -> usize {
+    pub(super) fn taken(&self) -> usize {
         limits::CODE_VALUE_BYTES.saturating_sub(self.left.get())
     }
 
     /// Whether nothing is left.
-    pub(crate) fn spent(&self) -> bool {
+    pub(super) fn spent(&self) -> bool {
         self.left.get() == 0 || self.raw.get() == 0
     }
 }

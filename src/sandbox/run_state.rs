@@ -18,9 +18,9 @@ use crate::sandbox::options::Reports;
 use crate::sandbox::value::{Function, Value};
 
 /// State that both sides of an execution share. It is only data; the [`RunGuard`] keeps the run alive.
-pub(crate) struct RunState {
+pub(super) struct RunState {
     /// Ids of the enclosing runs, outermost first, and its own at the end.
-    pub(crate) runs: Vec<String>,
+    pub(super) runs: Vec<String>,
     running: Cell<bool>,
     /// Functions that the sandbox may call, by id.
     functions: RefCell<Vec<Function>>,
@@ -29,9 +29,9 @@ pub(crate) struct RunState {
     /// Bytes left for reports.
     room: Cell<usize>,
     /// Active calls of the sandbox.
-    pub(crate) calls: CallRegistry,
+    pub(super) calls: CallRegistry,
     /// Answers that the sandbox has not taken yet.
-    pub(crate) backlog: Rc<Backlog>,
+    pub(super) backlog: Rc<Backlog>,
     /// Set at the end, with the reason. An inner `None`: nothing needs the run any more, or it has failed.
     ended: RefCell<Option<Option<String>>>,
     told: RefCell<Vec<oneshot::Sender<Option<String>>>>,
@@ -40,7 +40,7 @@ pub(crate) struct RunState {
 
 /// Keeps a run and its sandbox alive. Its owners hold it: the handle, the functions of the result, and until
 /// there is a result, the future that drives the run.
-pub(crate) struct RunGuard(pub(crate) Rc<RunState>);
+pub(super) struct RunGuard(pub(crate) Rc<RunState>);
 
 impl Drop for RunGuard {
     fn drop(&mut self) {
@@ -51,7 +51,7 @@ impl Drop for RunGuard {
 
 impl RunState {
     /// A new execution.
-    pub(crate) fn begin(runs: Vec<String>, report: Reports) -> Rc<RunGuard> {
+    pub(super) fn begin(runs: Vec<String>, report: Reports) -> Rc<RunGuard> {
         let life = Rc::new(RunState {
             runs,
             running: Cell::new(true),
@@ -70,24 +70,24 @@ impl RunState {
         keep
     }
 
-    pub(crate) fn running(&self) -> bool {
+    pub(super) fn running(&self) -> bool {
         self.running.get()
     }
 
     /// The run's [`RunGuard`], while it exists.
-    pub(crate) fn keep(&self) -> Option<Rc<RunGuard>> {
+    pub(super) fn keep(&self) -> Option<Rc<RunGuard>> {
         self.keep.borrow().upgrade()
     }
 
     /// Ends the run. Does nothing a second time, or after the result.
-    pub(crate) fn end(&self, reason: &str) {
+    pub(super) fn end(&self, reason: &str) {
         if self.running.get() {
             self.close(Some(reason.to_owned()));
         }
     }
 
     /// Records the result. After a failure nothing in the sandbox is usable, so everything is closed.
-    pub(crate) fn settled(&self, succeeded: bool) -> Vec<Value> {
+    pub(super) fn settled(&self, succeeded: bool) -> Vec<Value> {
         self.running.set(false);
         if !succeeded {
             self.close(None);
@@ -120,7 +120,7 @@ impl RunState {
     }
 
     /// Resolves when the run must end, with the reason, or with `None` when nothing needs it.
-    pub(crate) fn ended(&self) -> LocalBoxFuture<'static, Option<String>> {
+    pub(super) fn ended(&self) -> LocalBoxFuture<'static, Option<String>> {
         if let Some(reason) = self.ended.borrow().clone() {
             return async move { reason }.boxed_local();
         }
@@ -132,12 +132,12 @@ impl RunState {
     }
 
     /// A function of the caller that the sandbox may call.
-    pub(crate) fn function(&self, id: u64) -> Option<Function> {
+    pub(super) fn function(&self, id: u64) -> Option<Function> {
         usize::try_from(id).ok().and_then(|at| self.functions.borrow().get(at).cloned())
     }
 
     /// Passes a function to the sandbox; returns its id.
-    pub(crate) fn give(&self, function: &Function) -> usize {
+    pub(super) fn give(&self, function: &Function) -> usize {
         let mut functions = self.functions.borrow_mut();
         let given = match function.home() {
             // The ownership tree: only functions of inner runs are held.
@@ -157,13 +157,13 @@ impl RunState {
     }
 
     /// Whether this run is the other one, or was started inside it.
-    pub(crate) fn is_within(&self, other: &RunState) -> bool {
+    pub(super) fn is_within(&self, other: &RunState) -> bool {
         other.runs.last().is_some_and(|own| self.runs.contains(own))
     }
 
     /// Stores a reported value, and returns the function to call with it. Ends the run when there are too
     /// many reports to store.
-    pub(crate) fn reported(&self, value: &Value, bytes: usize) -> Option<Function> {
+    pub(super) fn reported(&self, value: &Value, bytes: usize) -> Option<Function> {
         if !self.running.get() || self.closed() {
             return None;
         }
@@ -181,13 +181,13 @@ impl RunState {
     }
 
     /// The values reported so far.
-    pub(crate) fn reports(&self) -> Vec<Value> {
+    pub(super) fn reports(&self) -> Vec<Value> {
         self.reports.borrow().clone()
     }
 
     /// Numbers of active calls and of the caller's functions.
     #[cfg(test)]
-    pub(crate) fn counts(&self) -> (usize, usize) {
+    pub(super) fn counts(&self) -> (usize, usize) {
         (self.calls.count(), self.functions.borrow().len())
     }
 }

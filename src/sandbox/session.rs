@@ -18,7 +18,7 @@ use crate::sandbox::run_state::{RunGuard, RunState};
 use crate::sandbox::value::{Exception, Function, Value};
 
 /// The object that the transport holds.
-pub(crate) struct Session(pub(crate) Rc<RunState>);
+pub(super) struct Session(pub(crate) Rc<RunState>);
 
 impl HostCalls for Session {
     fn call(
@@ -155,7 +155,7 @@ fn proxy(life: &Rc<RunState>, id: u64, name: &str, back: &Callback, keep: Option
 }
 
 /// Converts the sandbox's outcome to a result.
-pub(crate) fn read(life: &Rc<RunState>, outcome: Outcome) -> CodeResult {
+pub(super) fn read(life: &Rc<RunState>, outcome: Outcome) -> CodeResult {
     let Outcome { mut status, value, mut error, logs, mut logs_cut, duration_ms, back } = outcome;
     let mut result = Value::Undefined;
     if status == Status::Success {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// JSON with U+FFFD instead of every lone surrogate.
-pub(crate) fn paired(json: &str) -> Cow<'_, str> {
+pub(super) fn paired(json: &str) -> Cow<'_, str> {
     if !json.contains("\\ud") && !json.contains("\\uD") {
         return Cow::Borrowed(json);
     }

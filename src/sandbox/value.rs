@@ -71,7 +71,7 @@ impl Exception {
     }
 
     /// The error for a value that cannot be copied.
-    pub(crate) fn unserializable(message: impl Into<String>) -> Exception {
+    pub(super) fn unserializable(message: impl Into<String>) -> Exception {
         Exception { name: "SerializationError".to_owned(), ..Exception::new(message) }
     }
 }
@@ -147,7 +147,7 @@ impl BinaryKind {
     }
 
     /// The kind of a constructor's name.
-    pub(crate) fn of(name: &str) -> Option<BinaryKind> {
+    pub(super) fn of(name: &str) -> Option<BinaryKind> {
         BinaryKind::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 }
@@ -197,22 +197,22 @@ impl Function {
     }
 
     /// Marks it as a function of this run's sandbox.
-    pub(crate) fn of(self, life: &Rc<RunState>, keep: Option<Rc<RunGuard>>) -> Function {
+    pub(super) fn of(self, life: &Rc<RunState>, keep: Option<Rc<RunGuard>>) -> Function {
         Function { home: Some(RunRef { life: Rc::downgrade(life), keep }), ..self }
     }
 
     /// The run that it belongs to, if it is a sandbox's.
-    pub(crate) fn home(&self) -> Option<Rc<RunState>> {
+    pub(super) fn home(&self) -> Option<Rc<RunState>> {
         self.home.as_ref()?.life.upgrade()
     }
 
     /// The [`RunGuard`] that it holds.
-    pub(crate) fn kept(&self) -> Option<Rc<RunGuard>> {
+    pub(super) fn kept(&self) -> Option<Rc<RunGuard>> {
         self.home.as_ref()?.keep.clone()
     }
 
     /// The function without its [`RunGuard`].
-    pub(crate) fn unheld(&self) -> Function {
+    pub(super) fn unheld(&self) -> Function {
         let home = self.home.as_ref().map(|home| RunRef { keep: None, ..home.clone() });
         Function { home, ..self.clone() }
     }

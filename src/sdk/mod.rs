@@ -278,7 +278,7 @@ impl ThreadState {
 
 impl ThreadState {
     /// Files and variables.
-    pub(crate) fn door(&self) -> &dyn ThreadApi {
+    fn door(&self) -> &dyn ThreadApi {
         &*self.0
     }
 
@@ -293,12 +293,12 @@ impl ThreadState {
     }
 
     /// Code.
-    pub(crate) fn code_api(&self) -> &dyn CodeApi {
+    fn code_api(&self) -> &dyn CodeApi {
         &*self.0
     }
 
     /// Definitions and logs.
-    pub(crate) fn resources(&self) -> &dyn ResourcesApi {
+    fn resources(&self) -> &dyn ResourcesApi {
         &*self.0
     }
 }

@@ -58,7 +58,7 @@ impl ThreadState {
     }
 }
 
-pub(crate) fn found<T: Clone>(noun: &str, name: &str, definition: Option<&T>) -> Result<T> {
+fn found<T: Clone>(noun: &str, name: &str, definition: Option<&T>) -> Result<T> {
     let unknown = || Error::new(Code::NotFound, format!("There is no {noun} “{name}”."));
     definition.cloned().ok_or_else(unknown)
 }

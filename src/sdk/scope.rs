@@ -96,7 +96,7 @@ impl Scope {
     }
 
     /// Whether the code here is read-only.
-    pub(crate) fn only_reads(&self) -> bool {
+    pub(super) fn only_reads(&self) -> bool {
         matches!(self.access, Access::Reads(_))
     }
 

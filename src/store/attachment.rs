@@ -36,7 +36,7 @@ impl AttachmentRef {
     }
 
     /// Estimated tokens in a request: its note, and the image.
-    pub(crate) fn tokens(&self) -> usize {
+    pub(super) fn tokens(&self) -> usize {
         let image = if self.is_image() { limits::IMAGE_TOKENS } else { 0 };
         image + tokens(&self.note())
     }
@@ -81,7 +81,7 @@ pub(crate) enum Flaw {
 
 impl Flaw {
     /// The reason, for a model.
-    pub(crate) const fn why(self) -> &'static str {
+    const fn why(self) -> &'static str {
         match self {
             Flaw::NoImage => "its content is no PNG, JPEG, GIF or WebP image",
             Flaw::CutOff => "its content is only a part of an image",

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::host::{Param, Sql};
 use crate::store::table::Table;
 
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &[
         "CREATE TABLE bodies (id INTEGER PRIMARY KEY, log INTEGER NOT NULL, at_us INTEGER NOT NULL, kind TEXT NOT NULL,
         text TEXT NOT NULL)",

@@ -9,7 +9,7 @@ use crate::limits;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Policy {
     #[serde(rename = "w")]
-    pub(crate) warn_at: f64,
+    pub(super) warn_at: f64,
     #[serde(rename = "o")]
     pub(crate) on_exceeded: OnExceeded,
     #[serde(rename = "e")]
@@ -22,7 +22,7 @@ pub(crate) struct Policy {
 
 impl Policy {
     /// Takes each field from the first level that sets it, or its default.
-    pub(crate) fn of<'a>(levels: impl Iterator<Item = &'a Budget>) -> Policy {
+    pub(super) fn of<'a>(levels: impl Iterator<Item = &'a Budget>) -> Policy {
         let levels: &[&Budget] = &levels.collect::<Vec<_>>();
         fn first<T>(levels: &[&Budget], field: impl Fn(&Budget) -> Option<T>) -> Option<T> {
             levels.iter().find_map(|level| field(level))

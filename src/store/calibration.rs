@@ -26,7 +26,7 @@ pub(crate) struct Calibration {
 
 impl Calibration {
     /// Parses the column.
-    pub(crate) fn parse(column: Option<&str>) -> Result<Calibration> {
+    pub(super) fn parse(column: Option<&str>) -> Result<Calibration> {
         let Some(text) = column else { return Ok(Calibration::default()) };
         let written: Map<String, Value> = crate::json::from_str(text)
             .map_err(|error| Error::internal(format!("the stored calibration is damaged: {error}")))?;
@@ -44,7 +44,7 @@ impl Calibration {
     }
 
     /// Adds a provider's report of a request. Returns the column if it must be written.
-    pub(crate) fn learn(&mut self, model: &str, estimated: usize, reported: u64) -> Option<String> {
+    pub(super) fn learn(&mut self, model: &str, estimated: usize, reported: u64) -> Option<String> {
         let seen = reported as f64 / estimated as f64;
         let known = self.factors.len() < MODELS || self.factors.contains_key(model);
         if !known || !(1.0 / BELIEVED..=BELIEVED).contains(&seen) {

@@ -9,7 +9,7 @@ use crate::host::{Cell, Param, Sql, integer};
 use crate::limits;
 use crate::store::table::Table;
 
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE chunks (id INTEGER PRIMARY KEY, data BLOB NOT NULL)"],
     drop: "DROP TABLE chunks",
 };
@@ -66,7 +66,7 @@ pub(crate) fn thumbnail(sql: &dyn Sql, file: i64) -> Result<Option<Bytes>> {
 }
 
 /// Deletes up to `limit` chunks of a content, including its thumbnail. Returns how many.
-pub(crate) fn delete(sql: &dyn Sql, file: i64, limit: i64) -> Result<i64> {
+pub(super) fn delete(sql: &dyn Sql, file: i64, limit: i64) -> Result<i64> {
     delete_below(sql, file, THUMBNAIL + 1, limit)
 }
 

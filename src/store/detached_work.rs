@@ -13,7 +13,7 @@ use crate::store::table::Table;
 
 /// Created with the first row. `ended`: 1 when the span may be sent; it leads the key, so that pending spans
 /// are found without an index. `data`: [`WorkData`].
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS works (
         ended INTEGER NOT NULL, kind TEXT NOT NULL, id TEXT NOT NULL, began_us INTEGER, ended_us INTEGER, data TEXT NOT NULL,
         PRIMARY KEY (ended, kind, id)) WITHOUT ROWID"],

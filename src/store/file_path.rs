@@ -37,7 +37,7 @@ impl FilePath {
     }
 
     /// The path of a directory entry that comes from the tables.
-    pub(crate) fn of(parent: &str, name: &str) -> FilePath {
+    pub(super) fn of(parent: &str, name: &str) -> FilePath {
         FilePath(if parent == "/" { format!("/{name}") } else { format!("{parent}/{name}") })
     }
 
@@ -117,12 +117,12 @@ pub(crate) struct SubtreeRange {
 }
 
 impl SubtreeRange {
-    pub(crate) fn directory(&self) -> &str {
+    pub(super) fn directory(&self) -> &str {
         &self.directory
     }
 
     /// The parameters of `parent = ? OR (parent >= ? AND parent < ?)`.
-    pub(crate) fn params(&self) -> [Param<'_>; 3] {
+    pub(super) fn params(&self) -> [Param<'_>; 3] {
         [Param::Text(&self.directory), Param::Text(&self.first), Param::Text(&self.end)]
     }
 }

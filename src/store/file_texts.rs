@@ -6,7 +6,7 @@ use crate::host::{Param, Sql, integer};
 use crate::store::table::Table;
 
 /// Stores only the trigrams, without the text and positions: searches read the candidates anyway.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &[
         "CREATE VIRTUAL TABLE IF NOT EXISTS file_texts USING fts5(text, content='', contentless_delete=1,
             detail=none, tokenize='trigram case_sensitive 1')",

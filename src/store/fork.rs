@@ -35,11 +35,11 @@ pub(crate) enum ForkState {
 
 impl Fork {
     /// Parses the column.
-    pub(crate) fn parse(column: Option<&str>) -> Result<Option<Box<Fork>>> {
+    pub(super) fn parse(column: Option<&str>) -> Result<Option<Box<Fork>>> {
         column.map(crate::json::from_str).transpose().map_err(Error::internal)
     }
 
-    pub(crate) fn column(&self) -> Result<String> {
+    pub(super) fn column(&self) -> Result<String> {
         serde_json::to_string(self).map_err(Error::internal)
     }
 

@@ -8,7 +8,7 @@ use crate::host::{Cell, Param, Sql};
 use crate::store::meta::Meta;
 use crate::store::table::{Table, is_missing};
 
-pub(crate) const TABLE: Table = Table {
+const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS lives (
         id INTEGER PRIMARY KEY CHECK (id = 1), life INTEGER NOT NULL, run INTEGER NOT NULL, edits INTEGER NOT NULL)"],
     drop: "DROP TABLE IF EXISTS lives",

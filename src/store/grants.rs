@@ -10,7 +10,7 @@ use crate::store::amounts::Amounts;
 pub(crate) struct Grant {
     /// The remaining allocation for limited units since the last settlement.
     #[serde(rename = "g")]
-    pub(crate) held: Caps,
+    held: Caps,
     /// Use of the active run at that settlement.
     #[serde(rename = "b", default)]
     pub(crate) base: Amounts,

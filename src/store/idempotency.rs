@@ -11,7 +11,7 @@ use crate::limits;
 use crate::request::ThreadRequest;
 use crate::store::table::Table;
 
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE idempotency (
         id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, hash TEXT NOT NULL, seq INTEGER NOT NULL,
         at_us INTEGER NOT NULL)"],

@@ -11,7 +11,7 @@ use crate::store::state::State;
 use crate::store::table::Table;
 
 /// `data`: the remaining work, as JSON. `error`: the failure of the last attempt.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS jobs (
         id INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL, due_us INTEGER NOT NULL,
         attempts INTEGER NOT NULL, data TEXT NOT NULL, error TEXT, UNIQUE (kind, subject))"],

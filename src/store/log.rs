@@ -475,6 +475,6 @@ impl AttemptState {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
-pub(crate) const fn is_zero(n: &u32) -> bool {
+const fn is_zero(n: &u32) -> bool {
     *n == 0
 }

@@ -23,9 +23,9 @@ pub(crate) const TABLE: Table = Table {
 /// The kind of rows about attempts.
 pub(crate) const ATTEMPT: &str = "llm_request";
 /// The kind of rows that record that a part of a response was shown, which must not start over.
-pub(crate) const SHOWN: &str = "shown";
+pub(super) const SHOWN: &str = "shown";
 /// The kind of rows with the provider's id of a response that runs in the background.
-pub(crate) const BACKGROUND: &str = "background";
+pub(super) const BACKGROUND: &str = "background";
 /// The kind of rows that code adds to the trace of a run.
 pub(crate) const TRACE: &str = "trace";
 
@@ -39,7 +39,7 @@ pub(crate) struct Entry {
     pub(crate) run: Option<i64>,
     pub(crate) at_us: i64,
     pub(crate) reply: Option<i64>,
-    pub(crate) retry_of: Option<i64>,
+    retry_of: Option<i64>,
     /// JSON, as stored.
     pub(crate) data: String,
 }
@@ -121,7 +121,7 @@ impl Entry {
 }
 
 /// Writes the row of an attempt and, before it, the snapshot of the thread's first run, in one statement.
-pub(crate) fn insert_first(
+pub(super) fn insert_first(
     sql: &dyn Sql,
     run: i64,
     snapshot: &Value,

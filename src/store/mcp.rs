@@ -11,7 +11,7 @@ use crate::store::table::{Table, is_missing};
 /// `session`: JSON, sealed if the deployment has keys. `list`: the tools listed for `listed_for`, as a JSON
 /// array. It is valid until `until_us` and, regardless of the time, in the run `run`. `why`: the reason if
 /// listing failed.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mcp (
         server TEXT PRIMARY KEY, principal TEXT, session TEXT, listed_for TEXT, list TEXT, until_us INTEGER, run INTEGER,
         why TEXT)"],

@@ -18,7 +18,7 @@ use crate::store::thread_budget::ThreadBudget;
 /// `env` counts the variables with a value, `children` the children that are not terminated. `parent` is a
 /// child's data about its parent, as JSON. `created_told` is 0 until hooks have handled the thread's
 /// creation.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE meta (
         id INTEGER PRIMARY KEY CHECK (id = 1), schema INTEGER NOT NULL, thread_id TEXT NOT NULL, agent TEXT NOT NULL,
         origin_agent TEXT NOT NULL, owner TEXT, tags TEXT NOT NULL, properties TEXT NOT NULL,
@@ -163,7 +163,7 @@ impl Meta {
     }
 
     /// Reads the row and the version of the tables; `None` if the thread was never created.
-    pub(crate) fn load(sql: &dyn Sql) -> Result<Option<(Meta, i64)>> {
+    pub(super) fn load(sql: &dyn Sql) -> Result<Option<(Meta, i64)>> {
         let mut found = None;
         let read = sql.each(
             "SELECT schema, thread_id, agent, origin_agent, owner, tags, properties, created_us, terminated_us,
@@ -339,7 +339,7 @@ impl Meta {
     }
 
     /// Sets the generation.
-    pub(crate) fn lives(&mut self, life: i64) {
+    pub(super) fn lives(&mut self, life: i64) {
         self.life = life;
         self.stem = thread_id::of_life(&self.thread_id, life);
     }
@@ -372,17 +372,17 @@ impl Meta {
 }
 
 /// The version of the tables, for a row of an older version that cannot be read otherwise.
-pub(crate) fn schema(sql: &dyn Sql) -> Result<Option<i64>> {
+pub(super) fn schema(sql: &dyn Sql) -> Result<Option<i64>> {
     integer(sql, "SELECT schema FROM meta", &[])
 }
 
 /// Stores the version to which the tables were migrated.
-pub(crate) fn set_schema(sql: &dyn Sql, version: i64) -> Result<()> {
+pub(super) fn set_schema(sql: &dyn Sql, version: i64) -> Result<()> {
     sql.run("UPDATE meta SET schema = ? WHERE id = 1", &[Param::Int(version)])
 }
 
 /// Whether hooks have handled the thread's creation, or there were none.
-pub(crate) fn created_told(sql: &dyn Sql) -> Result<bool> {
+pub(super) fn created_told(sql: &dyn Sql) -> Result<bool> {
     Ok(integer(sql, "SELECT created_told FROM meta", &[])? != Some(0))
 }
 
@@ -417,7 +417,7 @@ pub(crate) fn set_expires(sql: &dyn Sql, at_us: i64) -> Result<()> {
 }
 
 /// Stores the number of jobs.
-pub(crate) fn set_jobs(sql: &dyn Sql, jobs: i64) -> Result<()> {
+pub(super) fn set_jobs(sql: &dyn Sql, jobs: i64) -> Result<()> {
     sql.run("UPDATE meta SET jobs = ? WHERE id = 1", &[Param::Int(jobs)])
 }
 
@@ -432,7 +432,7 @@ pub(crate) fn set_dropped(sql: &dyn Sql, spans: i64) -> Result<()> {
 }
 
 /// Stores the corrections of the token estimate.
-pub(crate) fn set_calibration(sql: &dyn Sql, column: &str) -> Result<()> {
+pub(super) fn set_calibration(sql: &dyn Sql, column: &str) -> Result<()> {
     sql.run("UPDATE meta SET calibration = ? WHERE id = 1", &[Param::Text(column)])
 }
 

@@ -7,7 +7,7 @@ use crate::host::{Cell, Param, Sql};
 use crate::store::file_path::SubtreeRange;
 use crate::store::table::Table;
 
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &[
         "CREATE TABLE objects (id INTEGER PRIMARY KEY, storage INTEGER NOT NULL)",
         "CREATE INDEX objects_moving ON objects (storage)",
@@ -30,7 +30,7 @@ pub(crate) enum Storage {
 
 impl Storage {
     /// Parses the column; `None` means that there is no row.
-    pub(crate) const fn of(stored: Option<i64>) -> Storage {
+    pub(super) const fn of(stored: Option<i64>) -> Storage {
         match stored {
             None => Storage::Local,
             Some(1) => Storage::Copying,
@@ -46,7 +46,7 @@ impl Storage {
 }
 
 /// Stores the state of a file.
-pub(crate) fn put(sql: &dyn Sql, file: i64, storage: Storage) -> Result<()> {
+pub(super) fn put(sql: &dyn Sql, file: i64, storage: Storage) -> Result<()> {
     sql.run(
         "INSERT OR REPLACE INTO objects (id, storage) VALUES (?, ?)",
         &[Param::Int(file), Param::Int(storage as i64)],

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::store::table::Table;
 
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE outbox (
         subject TEXT PRIMARY KEY, target TEXT NOT NULL, body TEXT NOT NULL, version INTEGER NOT NULL,
         tries INTEGER NOT NULL, due_us INTEGER NOT NULL) WITHOUT ROWID"],

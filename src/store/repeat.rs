@@ -27,7 +27,7 @@ impl Repeat {
         }
     }
 
-    pub(crate) fn every(ms: i64) -> Result<Repeat> {
+    fn every(ms: i64) -> Result<Repeat> {
         let most = limits::EFFECT_AHEAD_US / 1_000;
         if !(limits::EFFECT_EVERY_MIN_MS..=most).contains(&ms) {
             let least = limits::EFFECT_EVERY_MIN_MS;
@@ -42,7 +42,7 @@ impl Repeat {
     /// A new cron expression. The parser accepts more than the five standard fields: names such as @daily,
     /// `L`, `W`, `#`, `?`, and empty list items. They are refused, because other crons give them another
     /// meaning or none.
-    pub(crate) fn cron(text: &str) -> Result<Repeat> {
+    fn cron(text: &str) -> Result<Repeat> {
         if text.len() > limits::CRON_BYTES {
             let message = format!("`cron` has {} bytes; the limit is {}.", text.len(), limits::CRON_BYTES);
             return Err(Error::new(Code::TooLarge, message).at("cron"));
@@ -106,7 +106,7 @@ impl Repeat {
         }
     }
 
-    pub(crate) fn from_text(text: &str) -> Result<Repeat> {
+    pub(super) fn from_text(text: &str) -> Result<Repeat> {
         let damaged = || Error::internal(format!("an effect repeats in the unknown way {text:?}"));
         match text.split_once(' ').ok_or_else(damaged)? {
             ("every", ms) => Repeat::every(ms.parse().map_err(|_| damaged())?),
@@ -116,7 +116,7 @@ impl Repeat {
     }
 
     /// The form for clients: `{"every": ms}` or `{"cron": "…"}`.
-    pub(crate) fn to_json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         match self {
             Repeat::Every(ms) => json!({ "every": ms }),
             Repeat::Cron(text, _) => json!({ "cron": text }),

@@ -47,7 +47,7 @@ impl Side {
     }
 
     /// The side that a queued message activates: the one that did not write it (spec §15).
-    pub(crate) fn woken_by(role: Role) -> Side {
+    pub(super) fn woken_by(role: Role) -> Side {
         if role == Side::A.role() { Side::B } else { Side::A }
     }
 }
@@ -62,14 +62,14 @@ pub(crate) enum CodeRequest {
 }
 
 impl CodeRequest {
-    pub(crate) const fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             CodeRequest::Stop => "stop",
             CodeRequest::Turn(side) => side.as_str(),
         }
     }
 
-    pub(crate) fn parse(text: &str) -> Option<CodeRequest> {
+    pub(super) fn parse(text: &str) -> Option<CodeRequest> {
         match text {
             "stop" => Some(CodeRequest::Stop),
             side => Side::parse(side).map(CodeRequest::Turn),

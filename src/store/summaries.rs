@@ -15,7 +15,7 @@ use crate::store::messages::message_id;
 use crate::store::table::Table;
 
 /// `upto`: seq of the last message that it covers. `since`: the same of the summary before it, or 0.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS summaries (
         epoch INTEGER PRIMARY KEY, upto INTEGER NOT NULL, since INTEGER NOT NULL, text TEXT NOT NULL,
         tokens INTEGER NOT NULL, model TEXT NOT NULL, stale INTEGER NOT NULL DEFAULT 0, created_us INTEGER NOT NULL)"],
@@ -65,7 +65,7 @@ const fn is_false(value: &bool) -> bool {
 
 impl SummaryState {
     /// Parses the column.
-    pub(crate) fn parse(column: Option<&str>) -> Result<Option<SummaryState>> {
+    pub(super) fn parse(column: Option<&str>) -> Result<Option<SummaryState>> {
         column.map(crate::json::from_str).transpose().map_err(Error::internal)
     }
 

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::store::table::Table;
 
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE vals (
     key TEXT PRIMARY KEY, value TEXT NOT NULL, updated_us INTEGER NOT NULL) WITHOUT ROWID"],
     drop: "DROP TABLE vals",

@@ -238,7 +238,7 @@ pub(crate) fn with_notes(content: String, row: &Row) -> String {
 
 impl Window {
     /// Adds a row that was just stored.
-    pub(crate) fn push(&mut self, row: SharedRow) {
+    pub(super) fn push(&mut self, row: SharedRow) {
         if row.depth == 0 && !row.is_status() {
             // Rows of an open block are stored after messages that already took later seqs.
             let at = self.first_from(row.seq);
@@ -569,7 +569,7 @@ impl Replay {
     }
 
     /// Whether the payload may be sent to this prompt on this model.
-    pub(crate) fn is_by(&self, author: &Author) -> bool {
+    fn is_by(&self, author: &Author) -> bool {
         self.author == *author
     }
 }

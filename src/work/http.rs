@@ -19,39 +19,39 @@ use crate::work::{Failure, WorkContext};
 use crate::{limits, signing};
 
 /// A request, sent once.
-pub(crate) struct SignedPost<'a> {
+pub(super) struct SignedPost<'a> {
     /// The name of the work, for messages.
-    pub(crate) name: &'a str,
-    pub(crate) http: &'a Http,
+    pub(super) name: &'a str,
+    pub(super) http: &'a Http,
     /// Milliseconds; 60,000 by default and 600,000 at most.
-    pub(crate) timeout_ms: Option<u64>,
-    pub(crate) idempotency_key: &'a str,
+    pub(super) timeout_ms: Option<u64>,
+    pub(super) idempotency_key: &'a str,
     /// Headers with the trace and the current span.
-    pub(crate) trace: Vec<(String, String)>,
+    pub(super) trace: Vec<(String, String)>,
     /// Microseconds since 1970; part of the signature.
-    pub(crate) now_us: i64,
+    pub(super) now_us: i64,
     /// Sent as JSON.
-    pub(crate) body: Value,
+    pub(super) body: Value,
 }
 
 /// A response.
 #[derive(Debug)]
 pub(crate) struct PostResponse {
-    pub(crate) status: u16,
+    pub(super) status: u16,
     /// Only `content-type`; all headers for a response other than 2xx.
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
 }
 
 impl PostResponse {
     /// The body, decoded with the charset of its `content-type`.
-    pub(crate) fn text(&self) -> Cow<'_, str> {
+    pub(super) fn text(&self) -> Cow<'_, str> {
         let content_type = self.headers.iter().find(|(name, _)| name == "content-type");
         decoded(&self.body, content_type.map_or("", |(_, value)| value))
     }
 
     /// The error text of a response other than 2xx, without secrets.
-    pub(crate) fn refusal(&self, around: &dyn WorkContext, name: &str) -> Option<String> {
+    pub(super) fn refusal(&self, around: &dyn WorkContext, name: &str) -> Option<String> {
         match self.status {
             200..300 => None,
             300..400 => Some(format!("http {} from {name}: a redirect, which is not followed", self.status)),
@@ -65,7 +65,7 @@ impl PostResponse {
 }
 
 /// Sends the request once. `env` resolves the variables in its URL and headers.
-pub(crate) async fn post_signed(
+pub(super) async fn post_signed(
     around: &dyn WorkContext,
     post: SignedPost<'_>,
     env: &dyn Fn(&str) -> Option<String>,

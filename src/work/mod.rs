@@ -100,21 +100,21 @@ impl Failure {
 }
 
 /// The request for remote work.
-pub(crate) struct RemoteRequest {
+pub(super) struct RemoteRequest {
     /// The definition's name, for messages.
-    pub(crate) name: String,
-    pub(crate) idempotency_key: String,
+    name: String,
+    idempotency_key: String,
     /// Microseconds since 1970; part of the signature.
-    pub(crate) now_us: i64,
+    now_us: i64,
     /// Sent as JSON.
-    pub(crate) body: Value,
+    body: Value,
 }
 
 /// Converts the return value of a file's function to a result.
-pub(crate) type ResultConverter<A> = Box<dyn FnOnce(crate::sandbox::Value) -> Result<A, Failure>>;
+type ResultConverter<A> = Box<dyn FnOnce(crate::sandbox::Value) -> Result<A, Failure>>;
 
 /// A call of one of the four kinds.
-pub(crate) trait Work: Sized {
+pub(super) trait Work: Sized {
     type Output;
 
     /// Calls the native function `name`.

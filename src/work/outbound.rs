@@ -20,7 +20,7 @@ const UNSENT: &str = "x-bobbin-unsent";
 
 /// The origin of a request's URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UrlOrigin {
+pub(super) enum UrlOrigin {
     /// The deployment's definitions: a name may resolve to any address.
     ByDeployment,
     /// Code, or a foreign server.
@@ -28,7 +28,7 @@ pub(crate) enum UrlOrigin {
 }
 
 /// Describes a target that is refused; `None` for a permitted one.
-pub(crate) fn refused(host: &dyn Host, url: &str) -> Option<String> {
+pub(super) fn refused(host: &dyn Host, url: &str) -> Option<String> {
     refused_target(url, &host.var(LISTED).unwrap_or_default())
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn refused_in_clear(host: &dyn Host, url: &str) -> Option<String> {
 
 /// The reason why a request has no response.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SendError {
+pub(super) enum SendError {
     /// The reason from the sender.
     #[error("{0}")]
     Looked(String),
@@ -54,7 +54,7 @@ pub(crate) enum SendError {
 ///
 /// # Errors
 /// It was not sent, or got no response.
-pub(crate) async fn send(
+pub(super) async fn send(
     host: &dyn Host,
     request: Request,
     chosen: UrlOrigin,

@@ -23,7 +23,7 @@ const FIELDS: [&str; 9] = [
 /// Many APIs wrap their responses, as JSend does: `{ "status": "success", "data": … }`. So an object is a
 /// [`ToolResult`] only if it has no other fields and each has its type. Any other object becomes the text of
 /// the result, so that nothing in it is lost; `"status": "error"` makes it an error.
-pub(crate) fn tool_result(answer: &Json, text: String) -> ToolResult {
+pub(super) fn tool_result(answer: &Json, text: String) -> ToolResult {
     if let Json::String(text) = answer {
         return ToolResult::success(text.as_str());
     }

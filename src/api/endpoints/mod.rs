@@ -33,7 +33,7 @@ struct EndpointOutcome {
 impl Api<'_> {
     /// The action that a caller needs. An unknown path needs only read access, so that it is answered as
     /// unknown.
-    pub(crate) fn endpoint_action(&self, method: Method, path: &[String]) -> Action<'static> {
+    pub(super) fn endpoint_action(&self, method: Method, path: &[String]) -> Action<'static> {
         match find(&self.catalog.endpoints, method, path) {
             RouteMatch::Endpoint(..) if !method.reads() => Action::Manage,
             _ => Action::ReadThread,
@@ -41,7 +41,7 @@ impl Api<'_> {
     }
 
     /// Serves a request with the endpoint of its path.
-    pub(crate) async fn serve_endpoint(
+    pub(super) async fn serve_endpoint(
         &self,
         request: &ThreadRequest<StreamRoute>,
         method: Method,

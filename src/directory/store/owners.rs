@@ -20,9 +20,9 @@ pub(crate) const TABLE: Table = Table {
 };
 
 /// From version 1 of the tables to 2: the time of the last change.
-pub(crate) const ADD_CHANGED: &str = "ALTER TABLE owners ADD COLUMN changed_us INTEGER NOT NULL DEFAULT 0";
+pub(super) const ADD_CHANGED: &str = "ALTER TABLE owners ADD COLUMN changed_us INTEGER NOT NULL DEFAULT 0";
 /// For listing the owners whose threads changed last.
-pub(crate) const BY_CHANGE: &str = "CREATE INDEX owners_by_change ON owners (changed_us) WHERE threads > 0";
+pub(super) const BY_CHANGE: &str = "CREATE INDEX owners_by_change ON owners (changed_us) WHERE threads > 0";
 
 /// Writes the number of threads of an owner as of `now` (microseconds since 1970), unless a newer one is
 /// known.
@@ -48,7 +48,7 @@ pub(crate) fn count(sql: &dyn Sql) -> Result<i64> {
 }
 
 /// A callback for an owner and its number of threads.
-pub(crate) type EachOwner<'a> = dyn FnMut(Option<&str>, i64) -> Result<ControlFlow<()>> + 'a;
+type EachOwner<'a> = dyn FnMut(Option<&str>, i64) -> Result<ControlFlow<()>> + 'a;
 
 /// Passes owners with threads to `each` in this order, until it breaks.
 pub(crate) fn page(

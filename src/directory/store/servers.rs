@@ -9,7 +9,7 @@ use crate::host::{Cell, Sql};
 use crate::request::directory_call::{McpError, McpKnown, McpReport};
 use crate::store::table::{Table, is_missing};
 
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS servers (
         name TEXT PRIMARY KEY, success_us INTEGER, failure_us INTEGER, code TEXT, message TEXT,
         listed_us INTEGER, listed TEXT) WITHOUT ROWID"],

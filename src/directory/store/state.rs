@@ -26,7 +26,7 @@ pub(crate) struct CountReport {
 }
 
 /// The version of the tables; 0 if there are none.
-pub(crate) fn schema(sql: &dyn Sql) -> Result<i64> {
+pub(super) fn schema(sql: &dyn Sql) -> Result<i64> {
     let found = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'state'";
     match integer(sql, found, &[])? {
         None => Ok(0),
@@ -35,7 +35,7 @@ pub(crate) fn schema(sql: &dyn Sql) -> Result<i64> {
 }
 
 /// Stores the version to which the tables were migrated.
-pub(crate) fn set_schema(sql: &dyn Sql, version: i64) -> Result<()> {
+pub(super) fn set_schema(sql: &dyn Sql, version: i64) -> Result<()> {
     sql.run(
         "INSERT INTO state (id, schema) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET schema = excluded.schema",
         &[version.into()],

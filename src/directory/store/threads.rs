@@ -25,7 +25,7 @@ pub(crate) const TABLE: Table = Table {
 };
 
 /// Migration of the table from version 1 to 2.
-pub(crate) const ADD_FAILED: &str = "ALTER TABLE threads ADD COLUMN failed TEXT";
+pub(super) const ADD_FAILED: &str = "ALTER TABLE threads ADD COLUMN failed TEXT";
 
 /// The known state of a thread.
 pub(crate) struct KnownThread {

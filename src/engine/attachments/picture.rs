@@ -9,28 +9,28 @@ use crate::store::attachment::Flaw;
 
 /// An image that models' providers accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Picture {
+pub(super) struct Picture {
     /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
-    pub(crate) media_type: &'static str,
+    pub(super) media_type: &'static str,
     /// Pixels.
-    pub(crate) width: u32,
+    width: u32,
     /// Pixels.
-    pub(crate) height: u32,
+    height: u32,
 }
 
 /// Whether a declared type is an image type.
-pub(crate) fn is_said_to_be_image(mime: &str) -> bool {
+pub(super) fn is_said_to_be_image(mime: &str) -> bool {
     mime.trim_start().get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"))
 }
 
 /// The size of an image in pixels, from its first bytes.
-pub(crate) fn pixels(content: &[u8]) -> Option<(u32, u32)> {
+pub(super) fn pixels(content: &[u8]) -> Option<(u32, u32)> {
     let size = imagesize::blob_size(content).ok()?;
     Some((u32::try_from(size.width).ok()?, u32::try_from(size.height).ok()?))
 }
 
 /// The type of an image that models may be shown, from its first bytes.
-pub(crate) fn kind(content: &[u8]) -> Option<&'static str> {
+pub(super) fn kind(content: &[u8]) -> Option<&'static str> {
     match imagesize::image_type(content).ok()? {
         ImageType::Png => Some("image/png"),
         ImageType::Jpeg => Some("image/jpeg"),
@@ -44,7 +44,7 @@ pub(crate) fn kind(content: &[u8]) -> Option<&'static str> {
 ///
 /// # Errors
 /// The reason for which models are not shown it.
-pub(crate) fn look(content: &[u8]) -> Result<Picture, Flaw> {
+pub(super) fn look(content: &[u8]) -> Result<Picture, Flaw> {
     let media_type = kind(content).ok_or(Flaw::NoImage)?;
     let whole = match media_type {
         "image/png" => is_whole_png(content),

@@ -75,7 +75,7 @@ fn tightest(
 
 impl Budgets<'_> {
     /// The ledger and steps of the active run, or of a run that would begin now.
-    pub(crate) fn books(&self, state: &State, sql: &dyn Sql) -> Result<Option<(Ledger, u32)>> {
+    pub(super) fn books(&self, state: &State, sql: &dyn Sql) -> Result<Option<(Ledger, u32)>> {
         if let Some(run) = state.active() {
             return Ok(run.ledger.as_deref().map(|ledger| (ledger.clone(), run.steps_done())));
         }
@@ -426,7 +426,7 @@ impl Budgets<'_> {
 
     /// Moves the open grants of a run to the thread, inside the transition that ends the run. The run's
     /// limits stay in force for the children that hold them.
-    pub(crate) fn retain_allocations(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+    pub(super) fn retain_allocations(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let run = state.active_mut()?;
         let (id, steps) = (run.id, run.steps_done());
         let Some(ledger) = run.ledger.as_deref().cloned() else { return Ok(()) };
@@ -559,7 +559,7 @@ fn active_ledger(state: &mut State) -> Option<&mut Ledger> {
 }
 
 /// Updates the active run's copy of what children hold and have used outside it.
-pub(crate) fn sync_apart(state: &mut State) {
+pub(super) fn sync_apart(state: &mut State) {
     let apart = state.meta.budget.as_deref().map(ThreadBudget::apart).unwrap_or_default();
     if let Some(ledger) = active_ledger(state) {
         ledger.late = apart;

@@ -31,7 +31,7 @@ impl Attempt {
 
 impl Budgets<'_> {
     /// The maximum usage of a lost attempt of unknown size: its run ended before the step was entered again.
-    pub(crate) fn unknown_attempt(&self, agent: &str, run: Option<&Run>) -> Amounts {
+    pub(super) fn unknown_attempt(&self, agent: &str, run: Option<&Run>) -> Amounts {
         let definitions = run.and_then(|run| self.definitions_of(agent, run.side));
         let place = run.and_then(|run| usize::try_from(run.model).ok()).unwrap_or(0);
         let chain = definitions.as_ref().map_or(&[] as &[&Model], |definitions| &definitions.chain);
@@ -43,7 +43,7 @@ impl Budgets<'_> {
 }
 
 /// Charges an attempt that was lost: its request, and the longest answer that it allowed.
-pub(crate) fn charge_sized(
+pub(super) fn charge_sized(
     ledger: &mut Ledger,
     steps: u32,
     (request, wanted): (&ChatRequest, AttemptSize<'_>),
@@ -62,7 +62,7 @@ pub(crate) fn charge_sized(
 
 /// Charges lost attempts of unknown size at their maximum, but at most what was left: no attempt starts that
 /// exceeds the rest of the budget.
-pub(crate) fn charge_unknown(ledger: &mut Ledger, steps: u32, most: &Amounts, times: u32) {
+pub(super) fn charge_unknown(ledger: &mut Ledger, steps: u32, most: &Amounts, times: u32) {
     if times == 0 {
         return;
     }

@@ -52,7 +52,7 @@ impl Budgets<'_> {
     }
 
     /// Requests more from the parent, unless a request is open.
-    pub(crate) fn request_budget(
+    pub(super) fn request_budget(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -78,7 +78,7 @@ impl Budgets<'_> {
     }
 
     /// Parks the run until the parent has replied. It never returns.
-    pub(crate) async fn ask_parent<T>(&self, exceeded: ExceededLimit) -> Result<T> {
+    pub(super) async fn ask_parent<T>(&self, exceeded: ExceededLimit) -> Result<T> {
         let opened = self.transition(|state, sql| {
             let by = state.meta.thread_id.clone();
             let need = Amounts::of(exceeded.unit, exceeded.needed);

@@ -15,7 +15,7 @@ pub(crate) fn of_bytes(bytes: usize) -> u64 {
 
 /// The tokens of a request as its provider would count them. Texts are counted as for the model's window
 /// (`tokens`), times the thread's calibration factor for the model. The factor does not apply to images.
-pub(crate) fn input(request: &ChatRequest, factor: f64) -> u64 {
+pub(super) fn input(request: &ChatRequest, factor: f64) -> u64 {
     let besides: (usize, usize) = request
         .messages
         .iter()
@@ -42,7 +42,7 @@ fn besides_text(message: &ChatMessage) -> (usize, usize) {
 
 /// The highest prices of a token of a request and of an answer, in millionths of a dollar. Models state
 /// prices in USD per million tokens.
-pub(crate) fn prices(model: &Model) -> (f64, f64) {
+pub(super) fn prices(model: &Model) -> (f64, f64) {
     let input = model.input_price.unwrap_or(0.0);
     // Anthropic charges a quarter more for cache writes.
     let written = if model.provider == Provider::Anthropic { input * 1.25 } else { input };
@@ -50,7 +50,7 @@ pub(crate) fn prices(model: &Model) -> (f64, f64) {
 }
 
 /// Millionths of a dollar, rounded up.
-pub(crate) fn micro(cost: f64) -> i64 {
+pub(super) fn micro(cost: f64) -> i64 {
     (cost - 1e-6).ceil().clamp(0.0, 9e15) as i64
 }
 
@@ -72,12 +72,12 @@ pub(crate) fn lost(model: &Model, request: &ChatRequest, size: MaxTokens) -> Amo
 }
 
 /// The usage of an attempt by its provider's report.
-pub(crate) fn reported(model: &Model, usage: &Usage) -> Amounts {
+pub(super) fn reported(model: &Model, usage: &Usage) -> Amounts {
     let cost = micro(model.cost(usage).unwrap_or(0.0) * 1e6);
     Amounts::attempt(cost, whole(usage.input_tokens.saturating_add(usage.output_tokens)))
 }
 
-pub(crate) fn whole(n: u64) -> i64 {
+pub(super) fn whole(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 

@@ -24,11 +24,11 @@ const LAST_STEP: &str = "Not run: the budget of this run is used up.";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExceededLimit {
     pub(crate) scope: BudgetScope,
-    pub(crate) unit: Unit,
-    pub(crate) limit: i64,
-    pub(crate) spent: i64,
+    pub(super) unit: Unit,
+    pub(super) limit: i64,
+    pub(super) spent: i64,
     /// The minimum that the attempt needs.
-    pub(crate) needed: i64,
+    pub(super) needed: i64,
 }
 
 /// The consequence for the run.
@@ -128,7 +128,7 @@ impl Budgets<'_> {
     }
 
     /// Whether the run is in its last step.
-    pub(crate) fn finishes(&self) -> Result<bool> {
+    fn finishes(&self) -> Result<bool> {
         self.read(|state, _| {
             let ledger = state.active().and_then(|run| run.ledger.as_ref());
             Ok(ledger.is_some_and(|ledger| ledger.finishing != FinalStep::No))

@@ -61,10 +61,10 @@ impl Drop for Reservation {
 /// A limit that is close or reached, for clients and the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LimitStatus {
-    pub(crate) scope: BudgetScope,
-    pub(crate) unit: Unit,
-    pub(crate) spent: i64,
-    pub(crate) limit: i64,
+    pub(super) scope: BudgetScope,
+    pub(super) unit: Unit,
+    pub(super) spent: i64,
+    pub(super) limit: i64,
 }
 
 impl ReservedAmounts {
@@ -95,12 +95,12 @@ impl ReservedAmounts {
     }
 
     /// Starts or stops the run's active time.
-    pub(crate) fn active(&self, since_us: Option<i64>) {
+    pub(super) fn active(&self, since_us: Option<i64>) {
         self.since_us.set(since_us);
     }
 
     /// Counts an attempt of the run that is in the log but whose end is lost.
-    pub(crate) fn cut_off(&self) {
+    pub(super) fn cut_off(&self) {
         self.cut.set(self.cut.get() + 1);
     }
 
@@ -112,7 +112,7 @@ impl ReservedAmounts {
 
 impl Budgets<'_> {
     /// A new run, with its ledger.
-    pub(crate) fn with_budget(
+    pub(super) fn with_budget(
         &self,
         state: &State,
         sql: &dyn Sql,
@@ -160,7 +160,7 @@ impl Budgets<'_> {
     }
 
     /// Charges the active time since the last charge, inside a transition that writes the run's row.
-    pub(crate) fn charge_time(&self, run: &mut Run, now: i64) {
+    pub(super) fn charge_time(&self, run: &mut Run, now: i64) {
         if let Some(ledger) = &mut run.ledger {
             let us = self.ephemeral.spending.uncharged_us(now);
             ledger.book(&Amounts::of(Unit::Time, us));
@@ -172,7 +172,7 @@ impl Budgets<'_> {
 
     /// The limits that are close now, noted as diagnostics in a transition that writes the run's row. The
     /// caller announces them afterwards.
-    pub(crate) fn limits_close_to(&self, run: &mut Run, now: i64) -> Vec<LimitStatus> {
+    pub(super) fn limits_close_to(&self, run: &mut Run, now: i64) -> Vec<LimitStatus> {
         let steps = run.steps_done();
         let Some(ledger) = &mut run.ledger else { return Vec::new() };
         let mut near = Vec::new();
@@ -193,14 +193,14 @@ impl Budgets<'_> {
     }
 
     /// Sends budget events to clients.
-    pub(crate) fn announce_budget(&self, kind: &str, reached: &[LimitStatus]) {
+    pub(super) fn announce_budget(&self, kind: &str, reached: &[LimitStatus]) {
         for reached in reached {
             self.announce("budget", reached.to_json(kind));
         }
     }
 
     /// Charges the attempts that [`ReservedAmounts::cut_off`] has counted, inside the transition that logs them.
-    pub(crate) fn charge_cut_off(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+    pub(super) fn charge_cut_off(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let cut = u32::try_from(self.ephemeral.spending.cut.take()).unwrap_or(u32::MAX);
         if cut == 0 || state.active().is_none_or(|run| run.ledger.is_none()) {
             return Ok(());
@@ -216,7 +216,7 @@ impl Budgets<'_> {
 
     /// Closes the run's ledger inside the transition that ends the run. Attempts in progress are charged at
     /// their maximum.
-    pub(crate) fn close_ledger(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
+    pub(super) fn close_ledger(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
         let spending = &self.ephemeral.spending;
         let cut = spending.cut.take();
         let run = state.active_mut()?;
@@ -240,7 +240,7 @@ impl Budgets<'_> {
 }
 
 impl LimitStatus {
-    pub(crate) fn to_json(self, kind: &str) -> Value {
+    pub(super) fn to_json(self, kind: &str) -> Value {
         json!({
             "kind": kind, "scope": self.scope.as_str(), "unit": self.unit.name(),
             "spent": self.unit.shown(self.spent), "limit": self.unit.shown(self.limit),

@@ -22,12 +22,12 @@ use crate::store::runs::ledger::{Amounts, BudgetScope, FinalStep, Ledger};
 const OUTPUT_OPTIONS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
 /// A request that may be sent, and its maximum usage if the run has limits.
-pub(crate) type AdmittedRequest = (Rc<ChatRequest>, Option<MaxTokens>);
+pub(super) type AdmittedRequest = (Rc<ChatRequest>, Option<MaxTokens>);
 
 /// The size of an attempt.
 #[derive(Clone, Copy)]
 pub(crate) struct AttemptSize<'a> {
-    pub(crate) model: &'a Model,
+    pub(super) model: &'a Model,
     /// Estimated tokens of the request.
     pub(crate) input: u64,
     /// The maximum tokens of an uncapped answer.
@@ -103,7 +103,7 @@ impl Budgets<'_> {
         self.reserve_as(step.apart, model, worst)
     }
 
-    pub(crate) fn reserve_as(
+    pub(super) fn reserve_as(
         &self,
         apart: bool,
         model: &Model,
@@ -147,7 +147,7 @@ fn capped(request: &ChatRequest, output: u64) -> ChatRequest {
 }
 
 /// The request, its answer capped to what the budget allows. `beside`: the usage of attempts in progress.
-pub(crate) fn capped_request(
+pub(super) fn capped_request(
     ledger: &Ledger,
     steps: u32,
     beside: &Amounts,
@@ -162,7 +162,7 @@ pub(crate) fn capped_request(
 
 /// The tokens that an answer may have, after the budget has paid for the request. `beside`: the usage of
 /// attempts in progress.
-pub(crate) fn affordable(
+pub(super) fn affordable(
     ledger: &Ledger,
     steps: u32,
     beside: &Amounts,

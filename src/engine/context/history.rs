@@ -31,7 +31,7 @@ pub(crate) struct History<'a> {
 /// The seq from which messages may show images: that of the oldest of the `recent` newest messages. Tool
 /// results between them may show images too. The calls and results of a step are not counted, so that a long
 /// turn keeps the images of its beginning.
-pub(crate) fn pictured_from(entries: &[Entry], below: i64, recent: u32) -> i64 {
+pub(super) fn pictured_from(entries: &[Entry], below: i64, recent: u32) -> i64 {
     let newest = entries.iter().rev().skip_while(|entry| entry.row.seq >= below);
     let said = newest.filter(|entry| entry.row.role != Role::Tool && entry.row.calls.is_empty());
     match recent.checked_sub(1) {

@@ -40,7 +40,7 @@ struct HistoryFit {
 impl ModelContext<'_> {
     /// Builds the request for an open step, unless a hook blocks it. The cut and the shortening are stored
     /// when they move, which is rare.
-    pub(crate) async fn assemble(
+    pub(super) async fn assemble(
         &self,
         definitions: &Definitions<'_>,
         step: Step,
@@ -138,7 +138,7 @@ impl ModelContext<'_> {
 
     /// The thread's history for another prompt, up to the running step. Read from the tables; nothing is
     /// stored.
-    pub(crate) fn history_for(
+    pub(super) fn history_for(
         &self,
         definitions: &Definitions<'_>,
         model: &Model,
@@ -227,7 +227,7 @@ impl ModelContext<'_> {
 
     /// The functions that a prompt offers. They are made strict once (spec §5.4), and again when its
     /// subagents have changed.
-    pub(crate) fn offers(&self, definitions: &Definitions<'_>) -> Result<CachedJson<Vec<ToolDefinition>>> {
+    pub(super) fn offers(&self, definitions: &Definitions<'_>) -> Result<CachedJson<Vec<ToolDefinition>>> {
         let prompt = definitions.prompt;
         let family = self.subagents().family(definitions)?;
         let mut known = self.ephemeral.offers.borrow_mut();
@@ -251,7 +251,7 @@ impl ModelContext<'_> {
     }
 
     /// The functions for a model; none if it does not support tool calls.
-    pub(crate) fn tools_for(
+    fn tools_for(
         &self,
         definitions: &Definitions<'_>,
         model: &Model,
@@ -264,7 +264,7 @@ impl ModelContext<'_> {
 
     /// Halves the window after the provider rejected a request as too long: the thread sends at most half of
     /// that request's message tokens from now on.
-    pub(crate) fn halve_window(&self) -> Result<()> {
+    pub(super) fn halve_window(&self) -> Result<()> {
         self.transition(|state, sql| {
             let sent = state.window.as_ref().map_or(0, Window::tokens);
             state.meta.window_tokens = Some((sent / 2).max(limits::LEAST_HISTORY_TOKENS));
@@ -306,7 +306,7 @@ pub(crate) fn window_from(
 /// All rows of the current turn, oldest first, because the verdict of the stop rules must not depend on what
 /// is in memory. Missing rows are loaded, each bounded as in any request; the next request needs them as
 /// well.
-pub(crate) fn turn_rows(state: &mut State, sql: &dyn Sql) -> Result<Vec<SharedRow>> {
+pub(super) fn turn_rows(state: &mut State, sql: &dyn Sql) -> Result<Vec<SharedRow>> {
     let turn_from = state.run.as_ref().map_or(0, |run| run.turn_from);
     let window = match state.window.take() {
         Some(window) if window.reaches(turn_from) => window,

@@ -82,7 +82,7 @@ impl ModelContext<'_> {
     }
 
     /// Notes tools that take more than half of a request. The request is sent anyway.
-    pub(crate) fn note_tools(
+    pub(super) fn note_tools(
         &self,
         definitions: &Definitions<'_>,
         model: &Model,

@@ -43,17 +43,17 @@ pub(crate) struct RemainingWork {
 
 /// An attempt to run.
 struct Attempt {
-    pub(crate) id: i64,
+    id: i64,
     /// Name of the definition.
-    pub(crate) name: String,
-    pub(crate) args: Value,
-    pub(crate) attempt: u32,
-    pub(crate) scheduled_us: i64,
+    name: String,
+    args: Value,
+    attempt: u32,
+    scheduled_us: i64,
     /// Its idempotency key within the thread.
     own: String,
-    pub(crate) key: String,
+    key: String,
     /// Whether it sends a request.
-    pub(crate) sends: bool,
+    sends: bool,
 }
 
 impl Effects<'_> {

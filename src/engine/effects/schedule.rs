@@ -272,7 +272,7 @@ impl Effects<'_> {
     }
 
     /// Sends the state of an effect to listeners.
-    pub(crate) fn announce_effect(&self, effect: &Effect) -> Result<()> {
+    pub(super) fn announce_effect(&self, effect: &Effect) -> Result<()> {
         if !self.has_listeners() {
             return Ok(());
         }
@@ -291,7 +291,7 @@ pub(crate) fn remove(thread: &Thread, id: &str) -> Result<bool> {
     }
 }
 
-pub(crate) fn after(field: &str, ms: i64, now: i64) -> Result<i64> {
+fn after(field: &str, ms: i64, now: i64) -> Result<i64> {
     let most = limits::EFFECT_AHEAD_US / 1_000;
     if !(0..=most).contains(&ms) {
         return Err(Error::field(field, format!("`{field}` is 0 to {most} milliseconds, not {ms}.")));

@@ -53,7 +53,7 @@ impl Variables<'_> {
     }
 
     /// Requests the values from both directories, with retries.
-    pub(crate) async fn ask_levels(&self, owner: Option<&str>) -> Result<()> {
+    pub(super) async fn ask_levels(&self, owner: Option<&str>) -> Result<()> {
         if !level::are_kept(&*self.host) {
             return Ok(());
         }

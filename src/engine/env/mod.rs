@@ -21,17 +21,17 @@ use crate::error::{Error, Result};
 
 /// A resolved value.
 #[derive(Clone)]
-pub(crate) struct Value {
-    pub(crate) kind: VariableKind,
+pub(super) struct Value {
+    pub(super) kind: VariableKind,
     /// The text, or the reason why it cannot be read. An unreadable value does not fall through to lower
     /// levels.
-    pub(crate) text: Result<String>,
+    pub(super) text: Result<String>,
 }
 
 impl Variables<'_> {
     /// A value of the deployment: a Worker variable, or else a value of the instance. Definitions cannot read
     /// the runtime's own settings.
-    pub(crate) fn deployment(&self, name: &str) -> Option<String> {
+    pub(super) fn deployment(&self, name: &str) -> Option<String> {
         self.text_or_log(name, Ok(self.deployment_variable(name)))
     }
 
@@ -53,7 +53,7 @@ impl Variables<'_> {
     }
 
     /// A value for a tool call. The prompt's entry for the tool takes precedence.
-    pub(crate) fn tool_env(
+    pub(super) fn tool_env(
         &self,
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
@@ -64,13 +64,13 @@ impl Variables<'_> {
     }
 
     /// A value for a call of a hook.
-    pub(crate) fn hook_env(&self, definitions: &Definitions<'_>, name: &str) -> Option<String> {
+    pub(super) fn hook_env(&self, definitions: &Definitions<'_>, name: &str) -> Option<String> {
         self.text_or_log(name, self.resolve(name, &[], &[&definitions.agent.env, &definitions.prompt.env]))
     }
 
     /// The reason why a hook cannot run, like [`Variables::missing_variable`] for tools. The values must be
     /// loaded.
-    pub(crate) fn hook_lacks(&self, definitions: &Definitions<'_>, hook: &Hook) -> Option<String> {
+    pub(super) fn hook_lacks(&self, definitions: &Definitions<'_>, hook: &Hook) -> Option<String> {
         let below = [&definitions.agent.env, &definitions.prompt.env];
         self.first_lacking(&hook.variables, &[], &below).map(|(name, error)| match error {
             Some(error) => format!("it cannot run: {}", error.message),
@@ -80,7 +80,7 @@ impl Variables<'_> {
 
     /// The reason why a tool cannot run: a required variable without a value, or an unreadable one (spec
     /// §6.3). Loads the values first, also for tools that the agent's prompts do not reach.
-    pub(crate) async fn missing_variable(
+    pub(super) async fn missing_variable(
         &self,
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
@@ -93,7 +93,7 @@ impl Variables<'_> {
     }
 
     #[inline(never)]
-    pub(crate) fn lacking(
+    pub(super) fn lacking(
         &self,
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
@@ -107,7 +107,7 @@ impl Variables<'_> {
     }
 
     /// The first required variable of the agent or its prompt that has no readable value.
-    pub(crate) fn agent_lacks(&self, definitions: &Definitions<'_>) -> Option<String> {
+    pub(super) fn agent_lacks(&self, definitions: &Definitions<'_>) -> Option<String> {
         let below = [&definitions.agent.env, &definitions.prompt.env];
         let required = [&definitions.agent.variables, &definitions.prompt.variables];
         let lacks = required.into_iter().find_map(|variables| self.first_lacking(variables, &[], &below));
@@ -133,7 +133,7 @@ impl Variables<'_> {
 
     /// Resolves a name, in the order of the module.
     #[inline(never)]
-    pub(crate) fn resolve(&self, name: &str, above: &[&Env], below: &[&Env]) -> Result<Option<Value>> {
+    pub(super) fn resolve(&self, name: &str, above: &[&Env], below: &[&Env]) -> Result<Option<Value>> {
         if name.starts_with(RESERVED_PREFIX) {
             return Ok(None);
         }
@@ -153,7 +153,7 @@ impl Variables<'_> {
     }
 
     #[inline(never)]
-    pub(crate) fn deployment_variable(&self, name: &str) -> Option<Value> {
+    pub(super) fn deployment_variable(&self, name: &str) -> Option<Value> {
         if name.starts_with(RESERVED_PREFIX) {
             return None;
         }
@@ -176,7 +176,7 @@ impl Variables<'_> {
         Value { kind, text: held.read().map(str::to_owned) }
     }
 
-    pub(crate) fn declared(&self) -> &DeclaredVariables {
+    pub(super) fn declared(&self) -> &DeclaredVariables {
         self.ephemeral.env.declared.get_or_init(|| DeclaredVariables::of(&self.catalog))
     }
 

@@ -14,8 +14,8 @@ use crate::store::{env as table, meta};
 
 /// The validated values of a new thread, not stored yet.
 pub(crate) struct NewEnv {
-    pub(crate) change: Change,
-    pub(crate) set: VariableSet,
+    change: Change,
+    pub(super) set: VariableSet,
 }
 
 /// The binding of a thread's encrypted values.
@@ -43,7 +43,7 @@ impl Variables<'_> {
     }
 
     /// The thread's own value of a name.
-    pub(crate) fn own(&self, name: &str) -> Result<Option<StoredValue>> {
+    pub(super) fn own(&self, name: &str) -> Result<Option<StoredValue>> {
         self.read_mut(|state, sql| Ok(self.own_set(state, sql)?.get(name).cloned()))
     }
 

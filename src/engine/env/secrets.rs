@@ -120,7 +120,7 @@ impl Variables<'_> {
 
     /// Loads the thread's values as secrets, during a transition. Includes the values that it replaces,
     /// because code may still use them.
-    pub(crate) fn learn_own(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+    pub(super) fn learn_own(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         if !self.ephemeral.env.secrets.whole.get() {
             let own = held_in(self.own_set(state, sql)?);
             self.gather_with(Some(own));

@@ -38,84 +38,84 @@ use crate::store::runs::Run;
 #[derive(Default)]
 pub(crate) struct Ephemeral {
     pub(crate) flow: RefCell<Option<Flow>>,
-    pub(crate) flows: Cell<u64>,
+    pub(super) flows: Cell<u64>,
     /// Notified when the alarm's handler should check again.
-    pub(crate) alarm_waiters: RefCell<Vec<oneshot::Sender<()>>>,
+    pub(super) alarm_waiters: RefCell<Vec<oneshot::Sender<()>>>,
     /// Running attempts at effects.
     pub(crate) effects: RefCell<SortedMap<i64, RunningEffect>>,
     /// The last refusal of metrics by the collector; logged once.
-    pub(crate) metrics_refused: RefCell<Option<String>>,
-    pub(crate) waiters: RefCell<Vec<Waiter>>,
-    pub(crate) partial: RefCell<Option<Partial>>,
+    pub(super) metrics_refused: RefCell<Option<String>>,
+    pub(super) waiters: RefCell<Vec<Waiter>>,
+    pub(super) partial: RefCell<Option<Partial>>,
     /// Messages that listeners were shown as queued.
-    pub(crate) announced_queue: RefCell<Vec<SharedRow>>,
+    pub(super) announced_queue: RefCell<Vec<SharedRow>>,
     pub(crate) alarm: AlarmState,
     /// Requests sent since this event began.
     pub(crate) outgoing: Cell<u32>,
     /// Whether an envelope was written whose delivery has not begun. Those of earlier lives are the alarm's.
-    pub(crate) posted: Cell<bool>,
+    pub(super) posted: Cell<bool>,
     /// Targets of the outbox with a delivery in progress, and whether more was written for them.
-    pub(crate) delivering: RefCell<SortedMap<String, bool>>,
+    pub(super) delivering: RefCell<SortedMap<String, bool>>,
     /// Messages to memories whose responses are awaited, by subject, with the response.
-    pub(crate) letters: RefCell<SortedMap<String, Option<Result<String>>>>,
+    pub(super) letters: RefCell<SortedMap<String, Option<Result<String>>>>,
     /// The turn in which a shared memory did not list its contents. It is not queried again in that turn.
-    pub(crate) silent_memory: Cell<Option<i64>>,
+    pub(super) silent_memory: Cell<Option<i64>>,
     /// Whether the open step may have receipts of an earlier flow.
-    pub(crate) entered: Cell<EntryMode>,
+    pub(super) entered: Cell<EntryMode>,
     /// Block of the last step whose history was halved.
-    pub(crate) halved: Cell<Option<i64>>,
+    pub(super) halved: Cell<Option<i64>>,
     /// Values of variables.
-    pub(crate) env: Values,
+    pub(super) env: Values,
     /// The tools that prompts offer, each built at the prompt's first request.
-    pub(crate) offers: RefCell<Vec<Offers>>,
+    pub(super) offers: RefCell<Vec<Offers>>,
     /// Ids of contents that are being written. Other unfinished ones are left over from an earlier life.
-    pub(crate) writing: RefCell<SortedSet<i64>>,
+    pub(super) writing: RefCell<SortedSet<i64>>,
     /// Scratch space of the code of the active run.
-    pub(crate) context: RefCell<Context>,
+    pub(super) context: RefCell<Context>,
     /// Resolves when the active run ends; created on the first request of code.
-    pub(crate) aborted: RefCell<Option<Abort>>,
+    pub(super) aborted: RefCell<Option<Abort>>,
     /// The state of moving files between the database and the bucket.
-    pub(crate) mover: BucketSync,
+    pub(super) mover: BucketSync,
     /// Waiters for the hooks of a new thread, while they run.
-    pub(crate) created_hook: CreationWaiters,
+    pub(super) created_hook: CreationWaiters,
     /// Detached work.
-    pub(crate) works: RunningWork,
+    pub(super) works: RunningWork,
     /// Failures of this run that were reported to the operator.
-    pub(crate) told_failures: RefCell<ReportedFailures>,
+    pub(super) told_failures: RefCell<ReportedFailures>,
     /// The snapshots of definitions with which runs begin, by agent.
-    pub(crate) snapshots: RefCell<SortedMap<String, Rc<Snapshot>>>,
+    pub(super) snapshots: RefCell<SortedMap<String, Rc<Snapshot>>>,
     /// Whether the log is known to have the snapshot of the thread's first run.
-    pub(crate) snapshot_logged: Cell<bool>,
+    pub(super) snapshot_logged: Cell<bool>,
     /// Notes of the run: its id, the code, the subject.
-    pub(crate) noted: RefCell<SortedSet<(i64, &'static str, String)>>,
+    pub(super) noted: RefCell<SortedSet<(i64, &'static str, String)>>,
     /// Whether a job is running.
-    pub(crate) job: Cell<bool>,
+    pub(super) job: Cell<bool>,
     /// The last progress of the run.
-    pub(crate) progress: Progress,
+    pub(super) progress: Progress,
     /// The spending in progress.
     pub(crate) spending: ReservedAmounts,
     /// The state of summaries.
-    pub(crate) summaries: Summaries,
+    pub(super) summaries: Summaries,
     /// Sessions with MCP servers, by the servers' names.
-    pub(crate) mcp: RefCell<SortedMap<String, KnownSession>>,
+    pub(super) mcp: RefCell<SortedMap<String, KnownSession>>,
     /// The tool lists of MCP servers for the thread, by the servers' names; `None` until read.
-    pub(crate) mcp_lists: RefCell<Option<SortedMap<String, List>>>,
+    pub(super) mcp_lists: RefCell<Option<SortedMap<String, List>>>,
     /// The lists with which the catalog was last extended.
-    pub(crate) grown: RefCell<String>,
+    pub(super) grown: RefCell<String>,
     /// Results of requests to MCP servers, by the subjects of envelopes, until they are reported to the
     /// deployment.
-    pub(crate) mcp_reports: RefCell<SortedMap<String, McpReport>>,
+    pub(super) mcp_reports: RefCell<SortedMap<String, McpReport>>,
     /// Tokens for MCP servers, by their storage keys.
-    pub(crate) tokens: RefCell<SortedMap<String, KnownToken>>,
+    pub(super) tokens: RefCell<SortedMap<String, KnownToken>>,
     /// Tokens that are being renewed.
-    pub(crate) renewing: RefCell<Vec<String>>,
+    pub(super) renewing: RefCell<Vec<String>>,
     /// System messages of the last requests.
-    pub(crate) system: RefCell<Vec<CachedJson<ChatMessage>>>,
+    pub(super) system: RefCell<Vec<CachedJson<ChatMessage>>>,
 }
 
 impl Ephemeral {
     /// Makes the alarm's handler check again: the flow or an effect has ended, or an effect was scheduled.
-    pub(crate) fn notify_alarm(&self) {
+    pub(super) fn notify_alarm(&self) {
         for waiting in self.alarm_waiters.borrow_mut().drain(..) {
             let _nobody_waits = waiting.send(());
         }
@@ -125,28 +125,28 @@ impl Ephemeral {
 /// A running attempt at an effect.
 pub(crate) struct RunningEffect {
     /// Name of the definition.
-    pub(crate) name: String,
-    pub(crate) abort: AbortHandle,
+    pub(super) name: String,
+    pub(super) abort: AbortHandle,
 }
 
 /// The flow that drives the active run.
 pub(crate) struct Flow {
-    pub(crate) number: u64,
-    pub(crate) abort: AbortHandle,
+    pub(super) number: u64,
+    pub(super) abort: AbortHandle,
 }
 
 /// A client that waits for the run of its message.
-pub(crate) struct Waiter {
+pub(super) struct Waiter {
     /// Its message.
-    pub(crate) seq: i64,
+    pub(super) seq: i64,
     /// The run that took it in, once one did.
-    pub(crate) run: Option<i64>,
-    pub(crate) send: oneshot::Sender<Verdict>,
+    pub(super) run: Option<i64>,
+    pub(super) send: oneshot::Sender<Verdict>,
 }
 
 /// The result for a waiting client.
 #[derive(Clone, Debug)]
-pub(crate) enum Verdict {
+pub(super) enum Verdict {
     /// The run is over; with the message that ended it.
     Ended(Run, Option<SharedRow>),
     /// It waits for something outside.
@@ -157,13 +157,13 @@ pub(crate) enum Verdict {
 
 /// The text that the running attempt has streamed so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Partial {
+pub(super) struct Partial {
     /// Seq of the reply.
-    pub(crate) seq: i64,
+    pub(super) seq: i64,
     /// Number of the stream.
-    pub(crate) stream: u32,
+    pub(super) stream: u32,
     /// At most [`crate::limits::PARTIAL_BYTES`].
-    pub(crate) text: String,
+    pub(super) text: String,
 }
 
 /// The known state of the object's alarm.
@@ -189,7 +189,7 @@ impl AlarmState {
         self.0.get()
     }
 
-    pub(crate) fn set(&self, alarm: Alarm) {
+    pub(super) fn set(&self, alarm: Alarm) {
         self.0.set(alarm);
     }
 
@@ -201,26 +201,26 @@ impl AlarmState {
     }
 
     /// Marks the state as unknown. A running handler is still running.
-    pub(crate) fn forget(&self) {
+    pub(super) fn forget(&self) {
         if self.0.get() != Alarm::Held {
             self.0.set(Alarm::Unknown);
         }
     }
 
     /// Forgets when the guard is dropped, unless [`AlarmGuard::keep`] was called.
-    pub(crate) fn forget_unless_kept(&self) -> AlarmGuard<'_> {
+    pub(super) fn forget_unless_kept(&self) -> AlarmGuard<'_> {
         AlarmGuard { armed: self, kept: false }
     }
 }
 
 /// See [`AlarmState::forget_unless_kept`].
-pub(crate) struct AlarmGuard<'a> {
+pub(super) struct AlarmGuard<'a> {
     armed: &'a AlarmState,
     kept: bool,
 }
 
 impl AlarmGuard<'_> {
-    pub(crate) fn keep(mut self) {
+    pub(super) fn keep(mut self) {
         self.kept = true;
     }
 }
@@ -235,13 +235,13 @@ impl Drop for AlarmGuard<'_> {
 
 /// Whether files are being moved, and the waiters for the end of the move.
 #[derive(Default)]
-pub(crate) struct BucketSync {
-    pub(crate) busy: Cell<bool>,
-    pub(crate) waiting: RefCell<Vec<oneshot::Sender<()>>>,
+pub(super) struct BucketSync {
+    pub(super) busy: Cell<bool>,
+    pub(super) waiting: RefCell<Vec<oneshot::Sender<()>>>,
 }
 
 /// The last failures that were reported in this run.
-pub(crate) type ReportedFailures = VecDeque<String>;
+type ReportedFailures = VecDeque<String>;
 
 /// Waiters for `after_thread_created` while it runs.
-pub(crate) type CreationWaiters = std::cell::RefCell<Option<Vec<oneshot::Sender<()>>>>;
+type CreationWaiters = std::cell::RefCell<Option<Vec<oneshot::Sender<()>>>>;

@@ -1,11 +1,11 @@
 //! The destination of spans, from the deployment's variables (docs/observability.md).
 
 /// The collector's address. Without it nothing is exported.
-pub(crate) const ENDPOINT: &str = "BOBBIN_OTLP_ENDPOINT";
+pub(super) const ENDPOINT: &str = "BOBBIN_OTLP_ENDPOINT";
 /// Headers of each request to the collector: a secret.
 pub(crate) const HEADERS: &str = "BOBBIN_OTLP_HEADERS";
 /// `1` to include texts in spans.
-pub(crate) const CONTENT: &str = "BOBBIN_OTLP_CONTENT";
+pub(super) const CONTENT: &str = "BOBBIN_OTLP_CONTENT";
 /// `1` to send metrics, too.
 const METRICS: &str = "BOBBIN_OTLP_METRICS";
 /// The collector's protocol, by the names of OpenTelemetry's own setting.
@@ -14,12 +14,12 @@ const PROTOCOL: &str = "BOBBIN_OTLP_PROTOCOL";
 const SERVICE: &str = "BOBBIN_SERVICE_NAME";
 
 /// Paths of the signals below the collector's address.
-pub(crate) const TRACES: &str = "/v1/traces";
-pub(crate) const METRICS_PATH: &str = "/v1/metrics";
+pub(super) const TRACES: &str = "/v1/traces";
+pub(super) const METRICS_PATH: &str = "/v1/metrics";
 
 /// The encoding of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub(super) enum Protocol {
     #[default]
     Json,
     Protobuf,
@@ -27,7 +27,7 @@ pub(crate) enum Protocol {
 
 impl Protocol {
     /// The deployment's protocol, or the error in its variable.
-    pub(crate) fn of(var: &dyn Fn(&str) -> Option<String>) -> Result<Protocol, String> {
+    pub(super) fn of(var: &dyn Fn(&str) -> Option<String>) -> Result<Protocol, String> {
         match var(PROTOCOL).unwrap_or_default().trim() {
             "" | "http/json" => Ok(Protocol::Json),
             "http/protobuf" => Ok(Protocol::Protobuf),
@@ -37,7 +37,7 @@ impl Protocol {
         }
     }
 
-    pub(crate) const fn content_type(self) -> &'static str {
+    pub(super) const fn content_type(self) -> &'static str {
         match self {
             Protocol::Json => "application/json",
             Protocol::Protobuf => "application/x-protobuf",
@@ -48,17 +48,17 @@ impl Protocol {
 /// A collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Collector {
-    pub(crate) traces: String,
+    pub(super) traces: String,
     /// The address of metrics, if they are sent.
-    pub(crate) metrics: Option<String>,
+    pub(super) metrics: Option<String>,
     /// Names in lower case.
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) protocol: Protocol,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) protocol: Protocol,
 }
 
 impl Collector {
     /// The deployment's collector; `None` without an endpoint.
-    pub(crate) fn of(var: &dyn Fn(&str) -> Option<String>) -> Option<Collector> {
+    pub(super) fn of(var: &dyn Fn(&str) -> Option<String>) -> Option<Collector> {
         let endpoint = var(ENDPOINT)?;
         let address = endpoint.trim().trim_end_matches('/');
         let base = address.strip_suffix(TRACES).unwrap_or(address);
@@ -75,12 +75,12 @@ impl Collector {
 }
 
 /// The service's name, as collectors show it.
-pub(crate) fn service(var: &dyn Fn(&str) -> Option<String>) -> String {
+pub(super) fn service(var: &dyn Fn(&str) -> Option<String>) -> String {
     var(SERVICE).filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "bobbin".to_owned())
 }
 
 /// `name=value,name=value`, with percent-encoded values. Invalid pairs are ignored.
-pub(crate) fn headers(text: &str) -> Vec<(String, String)> {
+fn headers(text: &str) -> Vec<(String, String)> {
     let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
     pairs
         .map(|(name, value)| (name.trim().to_ascii_lowercase(), decoded(value.trim())))

@@ -332,7 +332,7 @@ impl Telemetry<'_> {
     }
 
     /// One attempt at the job that exports detached work.
-    pub(crate) async fn export_works(&self, job: &Job, collector: &Collector) -> Result<JobEnd> {
+    pub(super) async fn export_works(&self, job: &Job, collector: &Collector) -> Result<JobEnd> {
         let (thread, stem, works) = self.read(|state, sql| {
             let (thread, stem) = (state.meta.thread_id.clone(), state.meta.stem.clone());
             Ok((thread, stem, detached_work::ended(sql, limits::EXPORT_SPANS)?))

@@ -102,7 +102,7 @@ struct Rejection {
 }
 
 /// Number of spans in the last attempt of a job.
-pub(crate) fn spans_of(data: &str) -> u64 {
+pub(super) fn spans_of(data: &str) -> u64 {
     crate::json::from_str(data).map(|place: Position| place.spans).unwrap_or_default()
 }
 
@@ -118,7 +118,7 @@ impl Telemetry<'_> {
 
     /// Schedules the export of a run that has ended, parked, or made many steps. Does nothing without a
     /// collector.
-    pub(crate) fn schedule_spans(&self, state: &mut State, sql: &dyn Sql, run: &Run, now: i64) -> Result<()> {
+    pub(super) fn schedule_spans(&self, state: &mut State, sql: &dyn Sql, run: &Run, now: i64) -> Result<()> {
         if !self.exports() {
             return Ok(());
         }
@@ -138,7 +138,7 @@ impl Telemetry<'_> {
 
     /// Schedules the export of a request that a run caused and that ended after the run. `began`: the time at
     /// which it began.
-    pub(crate) fn schedule_late_span(
+    pub(super) fn schedule_late_span(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -163,12 +163,12 @@ impl Telemetry<'_> {
     }
 
     /// Whether there is a collector.
-    pub(crate) fn exports(&self) -> bool {
+    fn exports(&self) -> bool {
         self.host.var(config::ENDPOINT).is_some_and(|endpoint| !endpoint.trim().is_empty())
     }
 
     /// One attempt at the job.
-    pub(crate) async fn export(&self, job: &Job) -> Result<JobEnd> {
+    pub(super) async fn export(&self, job: &Job) -> Result<JobEnd> {
         let place: Position = crate::json::from_str(&job.data).unwrap_or_default();
         let of_works = job.subject == detached::SUBJECT;
         let Some(collector) = self.collector() else {
@@ -249,7 +249,7 @@ impl Telemetry<'_> {
     }
 
     /// Counts dropped spans. The next run reports them.
-    pub(crate) fn count_dropped(state: &mut State, sql: &dyn Sql, spans: u64) -> Result<()> {
+    pub(super) fn count_dropped(state: &mut State, sql: &dyn Sql, spans: u64) -> Result<()> {
         let spans = i64::try_from(spans).unwrap_or(i64::MAX);
         if spans == 0 {
             return Ok(());

@@ -21,7 +21,7 @@ const TOLD_BYTES: usize = 300;
 
 /// The content of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signal {
+pub(super) enum Signal {
     Spans,
     Metrics,
 }
@@ -59,7 +59,7 @@ struct CollectorResponse {
 }
 
 /// The outcome of a request.
-pub(crate) enum SendOutcome {
+pub(super) enum SendOutcome {
     Taken,
     /// Refused permanently: all of it, or this number of spans or data points.
     Refused {
@@ -75,7 +75,7 @@ pub(crate) enum SendOutcome {
 
 impl Telemetry<'_> {
     /// Sends a request once, after removing secrets.
-    pub(crate) async fn send(&self, collector: &Collector, signal: Signal, request: Value) -> SendOutcome {
+    pub(super) async fn send(&self, collector: &Collector, signal: Signal, request: Value) -> SendOutcome {
         let later = |why: String| SendOutcome::Later { why, after_us: 0 };
         let exchange = self.exchange(collector, signal, request);
         let answer = match Deadline::for_ms(&*self.host, limits::EXPORT_MS).within(exchange).await {

@@ -30,7 +30,7 @@ pub fn spilled_above(setting: Option<&str>) -> u64 {
 
 impl Files<'_> {
     /// The storage of content of this size after it is installed.
-    pub(crate) fn storage_for(&self, size: u64) -> Storage {
+    pub(super) fn storage_for(&self, size: u64) -> Storage {
         match self.host.bucket() {
             Some(bucket) if size > bucket.above() => Storage::Copying,
             _ => Storage::Local,
@@ -38,13 +38,13 @@ impl Files<'_> {
     }
 
     /// The key of a content's object.
-    pub(crate) fn key(&self, id: i64) -> Result<String> {
+    pub(super) fn key(&self, id: i64) -> Result<String> {
         self.read(|state, _| Ok(state.meta.object(id)))
     }
 
     /// Moves pending content, in parallel with the caller and one at a time. A failed move waits for the next
     /// write.
-    pub(crate) fn tend_bucket(&self) {
+    pub(super) fn tend_bucket(&self) {
         if self.host.bucket().is_none() || self.ephemeral.mover.busy.get() {
             return;
         }
@@ -179,7 +179,7 @@ impl Files<'_> {
     }
 
     /// The bucket, or an error if none is bound.
-    pub(crate) fn bucket(&self) -> Result<&dyn Bucket> {
+    pub(super) fn bucket(&self) -> Result<&dyn Bucket> {
         self.host.bucket().ok_or_else(|| {
             Error::internal("this thread has files in R2, but no bucket is bound: bind it as FILES in wrangler.toml again")
         })
@@ -187,7 +187,7 @@ impl Files<'_> {
 }
 
 /// The error for a failed operation of the bucket.
-pub(crate) fn refused(error: impl std::fmt::Display) -> Error {
+pub(super) fn refused(error: impl std::fmt::Display) -> Error {
     Error::new(Code::Overloaded, format!("The bucket of the files failed: {error}.")).hint("Try again.")
 }
 

@@ -23,7 +23,7 @@ impl Conditions {
     ///
     /// # Errors
     /// `precondition_failed`.
-    pub(crate) fn check(&self, etag: Option<&str>) -> Result<()> {
+    pub(super) fn check(&self, etag: Option<&str>) -> Result<()> {
         let failed =
             |header: &str, message: &str| Err(Error::new(Code::PreconditionFailed, message).at(header));
         if self.if_match.as_ref().is_some_and(|list| !has(list, etag, Compare::Strong)) {

@@ -68,7 +68,7 @@ impl Files<'_> {
     }
 
     /// The bytes of a file in this range, which must be valid. Each chunk is read on demand.
-    pub(crate) fn bytes_of(&self, row: Row, range: Range<u64>) -> LocalBoxStream<'static, Result<Bytes>> {
+    fn bytes_of(&self, row: Row, range: Range<u64>) -> LocalBoxStream<'static, Result<Bytes>> {
         FileReader { thread: self.0.clone(), row, range, object: None }.into_stream()
     }
 

@@ -190,7 +190,7 @@ fn question(wanted: &str) -> Option<String> {
 }
 
 /// The content of a text file.
-pub(crate) fn content(sql: &dyn Sql, row: &Row) -> Result<Vec<u8>> {
+pub(super) fn content(sql: &dyn Sql, row: &Row) -> Result<Vec<u8>> {
     let mut content = Vec::with_capacity(usize::try_from(row.size).unwrap_or(0));
     for index in 0..row.chunks {
         let chunk = chunks::find(sql, row.id, index)?;
@@ -225,7 +225,7 @@ fn shortened(line: &str, at: usize) -> String {
 }
 
 /// A text in lower case, character by character. A character without a single lower-case form is unchanged.
-pub(crate) fn fold(text: &str) -> String {
+fn fold(text: &str) -> String {
     let small = |c: char| {
         let mut small = c.to_lowercase();
         match (small.next(), small.next()) {
@@ -237,7 +237,7 @@ pub(crate) fn fold(text: &str) -> String {
 }
 
 /// The content of a file in the form in which it is compared.
-pub(crate) fn folded(content: &[u8]) -> String {
+pub(super) fn folded(content: &[u8]) -> String {
     fold(&String::from_utf8_lossy(content))
 }
 
@@ -280,7 +280,7 @@ fn is_text_type(mime: &str) -> bool {
 }
 
 /// The search for a text. A text that grew too large by case folding is scanned instead of indexed.
-pub(crate) fn found_by(folded: &str) -> Search {
+pub(super) fn found_by(folded: &str) -> Search {
     if folded.len() as u64 <= limits::GREP_FILE_BYTES { Search::Index } else { Search::Scan }
 }
 

@@ -263,7 +263,7 @@ fn insert_directory(state: &mut State, sql: &dyn Sql, path: &FilePath, now: i64)
 ///
 /// # Errors
 /// `conflict` if one of them is a file.
-pub(crate) fn missing_parents(sql: &dyn Sql, path: &FilePath) -> Result<Vec<FilePath>> {
+pub(super) fn missing_parents(sql: &dyn Sql, path: &FilePath) -> Result<Vec<FilePath>> {
     let mut missing = Vec::new();
     let above: Vec<FilePath> = path.ancestors().collect();
     for path in above.into_iter().rev() {
@@ -278,7 +278,7 @@ pub(crate) fn missing_parents(sql: &dyn Sql, path: &FilePath) -> Result<Vec<File
 }
 
 /// Creates the directories above a path.
-pub(crate) fn make_parents(state: &mut State, sql: &dyn Sql, path: &FilePath, now: i64) -> Result<()> {
+pub(super) fn make_parents(state: &mut State, sql: &dyn Sql, path: &FilePath, now: i64) -> Result<()> {
     for path in missing_parents(sql, path)?.iter().rev() {
         insert_directory(state, sql, path, now)?;
     }
@@ -286,7 +286,7 @@ pub(crate) fn make_parents(state: &mut State, sql: &dyn Sql, path: &FilePath, no
 }
 
 /// Number of files and directories; counted once while the object lives.
-pub(crate) fn count(state: &mut State, sql: &dyn Sql) -> Result<u32> {
+pub(super) fn count(state: &mut State, sql: &dyn Sql) -> Result<u32> {
     if let Some(count) = state.files {
         return Ok(count);
     }
@@ -297,7 +297,7 @@ pub(crate) fn count(state: &mut State, sql: &dyn Sql) -> Result<u32> {
 
 /// Removes a row from the tree. Its content is deleted at once unless it is large; then it is deleted step by
 /// step. A possible object in the bucket stays named until it is deleted.
-pub(crate) fn discard(sql: &dyn Sql, row: &Row) -> Result<()> {
+pub(super) fn discard(sql: &dyn Sql, row: &Row) -> Result<()> {
     if row.search == Search::Index {
         file_texts::forget(sql, row.id)?;
     }
@@ -343,11 +343,11 @@ pub(crate) fn no_file(path: &FilePath) -> Error {
 }
 
 /// The error for a directory in place of a file.
-pub(crate) fn is_directory(path: &FilePath) -> Error {
+pub(super) fn is_directory(path: &FilePath) -> Error {
     conflict(format!("{path} is a directory."))
 }
 
 /// The error for a file in place of a directory.
-pub(crate) fn is_file(path: &FilePath) -> Error {
+fn is_file(path: &FilePath) -> Error {
     conflict(format!("{path} is a file, not a directory."))
 }

@@ -24,10 +24,10 @@ use crate::store::{chunks, file_texts, files as table};
 /// A file to write.
 #[derive(Debug)]
 pub(crate) struct Draft {
-    pub(crate) path: FilePath,
-    pub(crate) mime: String,
-    pub(crate) options: FileOptions,
-    pub(crate) conditions: Conditions,
+    path: FilePath,
+    mime: String,
+    pub(super) options: FileOptions,
+    conditions: Conditions,
 }
 
 /// A file that was written.
@@ -38,7 +38,7 @@ pub(crate) struct WrittenFile {
 }
 
 /// Content to install.
-pub(crate) enum Content<'a> {
+pub(super) enum Content<'a> {
     /// The whole content, not stored yet.
     Whole(&'a [u8]),
     /// Content that is stored under its own id.
@@ -83,7 +83,7 @@ impl Draft {
     }
 
     /// The row of the file, without a path.
-    pub(crate) fn row(&self, kind: Kind, size: u64, now: i64) -> Row {
+    pub(super) fn row(&self, kind: Kind, size: u64, now: i64) -> Row {
         let metadata = self.options.metadata.as_ref().filter(|metadata| !metadata.is_empty());
         Row {
             id: 0,
@@ -105,7 +105,7 @@ impl Draft {
 }
 
 /// Refuses a file of this size if it is too large.
-pub(crate) fn check_size(size: u64) -> Result<()> {
+pub(super) fn check_size(size: u64) -> Result<()> {
     if size <= limits::FILE_BYTES {
         return Ok(());
     }
@@ -117,7 +117,7 @@ pub(crate) fn check_size(size: u64) -> Result<()> {
 }
 
 /// Refuses more content than the thread's database may hold.
-pub(crate) fn check_room(sql: &dyn Sql, more: u64) -> Result<()> {
+pub(super) fn check_room(sql: &dyn Sql, more: u64) -> Result<()> {
     let there = sql.size();
     if there.saturating_add(i64::try_from(more).unwrap_or(i64::MAX)) <= limits::THREAD_BYTES {
         return Ok(());
@@ -133,7 +133,7 @@ pub(crate) fn check_room(sql: &dyn Sql, more: u64) -> Result<()> {
 }
 
 /// The row that a draft would replace, or an error if it cannot be written.
-pub(crate) fn check_draft(state: &State, sql: &dyn Sql, draft: &Draft) -> Result<Option<Row>> {
+pub(super) fn check_draft(state: &State, sql: &dyn Sql, draft: &Draft) -> Result<Option<Row>> {
     state.ensure_not_terminated()?;
     let old = table::find(sql, &draft.path)?;
     if old.as_ref().is_some_and(|old| old.kind == Kind::Directory) {
@@ -248,7 +248,7 @@ impl Files<'_> {
     }
 
     /// Gives stored content of this size its path.
-    pub(crate) fn install_stored(
+    pub(super) fn install_stored(
         &self,
         draft: &Draft,
         size: u64,
@@ -316,12 +316,12 @@ impl Files<'_> {
 }
 
 /// Whether an upload has expired.
-pub(crate) fn expired(row: &Row, now: i64) -> bool {
+pub(super) fn expired(row: &Row, now: i64) -> bool {
     row.created_us.saturating_add(limits::UPLOAD_US) <= now
 }
 
 /// Refuses another upload if too many are in progress.
-pub(crate) fn check_open(sql: &dyn Sql, now: i64) -> Result<()> {
+pub(super) fn check_open(sql: &dyn Sql, now: i64) -> Result<()> {
     let open = table::count_uploads(sql, now - limits::UPLOAD_US)?;
     if open < limits::UPLOADS {
         return Ok(());
@@ -334,7 +334,7 @@ pub(crate) fn check_open(sql: &dyn Sql, now: i64) -> Result<()> {
 }
 
 /// Installs content at its path. Runs inside a transition.
-pub(crate) fn install(
+pub(super) fn install(
     state: &mut State,
     sql: &dyn Sql,
     draft: &Draft,
@@ -386,25 +386,25 @@ pub(crate) fn install(
 }
 
 /// Content from a stream.
-pub(crate) struct Intake<'a> {
+pub(super) struct Intake<'a> {
     thread: &'a Thread,
     draft: &'a Draft,
     /// Its row, after the first part is stored.
     writing: Option<PendingContent>,
     /// Number of received bytes.
-    pub(crate) size: u64,
+    pub(super) size: u64,
     chunks: i64,
     /// Bytes that are not stored yet: at most one chunk and one piece.
     waiting: Vec<u8>,
 }
 
 impl<'a> Intake<'a> {
-    pub(crate) fn new(thread: &'a Thread, draft: &'a Draft) -> Self {
+    pub(super) fn new(thread: &'a Thread, draft: &'a Draft) -> Self {
         Intake { thread, draft, writing: None, size: 0, chunks: 0, waiting: Vec::new() }
     }
 
     /// Receives the next piece. Content of one chunk or less is not stored yet.
-    pub(crate) fn take(&mut self, piece: &[u8]) -> Result<()> {
+    pub(super) fn take(&mut self, piece: &[u8]) -> Result<()> {
         self.size += piece.len() as u64;
         check_size(self.size)?;
         self.waiting.extend_from_slice(piece);
@@ -415,7 +415,7 @@ impl<'a> Intake<'a> {
     }
 
     /// Stores the rest. Then all content is in rows, without a path.
-    pub(crate) fn store(mut self) -> Result<PendingContent> {
+    pub(super) fn store(mut self) -> Result<PendingContent> {
         if !self.waiting.is_empty() {
             self.store_first(self.waiting.len())?;
         }
@@ -438,14 +438,14 @@ impl<'a> Intake<'a> {
 }
 
 /// Content that is being written. When this value is dropped, the content may be deleted.
-pub(crate) struct PendingContent {
+pub(super) struct PendingContent {
     thread: Thread,
     id: i64,
 }
 
 impl PendingContent {
     /// Its row.
-    pub(crate) fn row(&self, sql: &dyn Sql) -> Result<Row> {
+    pub(super) fn row(&self, sql: &dyn Sql) -> Result<Row> {
         table::by_id(sql, self.id)?
             .ok_or_else(|| Error::new(Code::Conflict, "The content went away while it was being written."))
     }

@@ -23,22 +23,22 @@ use crate::store::thread_budget::ThreadBudget;
 
 /// The initial content of a copy.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct NewCopy {
-    pub(crate) fork: Fork,
+pub(super) struct NewCopy {
+    pub(super) fork: Fork,
     /// Whether the request named its last message.
-    pub(crate) named: bool,
-    pub(crate) agent: String,
-    pub(crate) owner: Option<String>,
-    pub(crate) key: Option<String>,
-    pub(crate) tags: Vec<String>,
-    pub(crate) properties: Map<String, Value>,
+    pub(super) named: bool,
+    pub(super) agent: String,
+    pub(super) owner: Option<String>,
+    pub(super) key: Option<String>,
+    pub(super) tags: Vec<String>,
+    pub(super) properties: Map<String, Value>,
     /// The same limits, with nothing used.
-    pub(crate) budget: Option<Box<ThreadBudget>>,
+    pub(super) budget: Option<Box<ThreadBudget>>,
     /// Values of variables, encrypted for the copy.
-    pub(crate) env: EncryptedValues,
+    pub(super) env: EncryptedValues,
     /// The time at which it deletes itself.
     #[serde(default)]
-    pub(crate) expires_us: Option<i64>,
+    pub(super) expires_us: Option<i64>,
 }
 
 impl History<'_> {

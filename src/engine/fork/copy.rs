@@ -28,7 +28,7 @@ use crate::store::{meta, summaries, values};
 
 /// The remaining work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Work {
+pub(super) struct Work {
     stage: Stage,
     /// The source's number of edits when the first page was made.
     edits: Option<i64>,
@@ -52,7 +52,7 @@ impl Default for Work {
 }
 
 impl Work {
-    pub(crate) fn column(&self) -> Result<String> {
+    pub(super) fn column(&self) -> Result<String> {
         serde_json::to_string(self).map_err(Error::internal)
     }
 }

@@ -20,7 +20,7 @@ use crate::store::{chunks, files, summaries, values};
 /// The beginning of a page: after the end of the previous one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Cursor {
+pub(super) enum Cursor {
     /// After the message of this seq.
     Messages(i64),
     /// After the value of this key.
@@ -33,52 +33,52 @@ pub(crate) enum Cursor {
 
 /// A request of a copy.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct CopyRequest {
-    pub(crate) from: Cursor,
+pub(super) struct CopyRequest {
+    pub(super) from: Cursor,
     /// Seq of the last message to copy.
-    pub(crate) upto: i64,
+    pub(super) upto: i64,
 }
 
 /// A page.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct CopyPage {
+pub(super) struct CopyPage {
     /// The thread's number of edits.
-    pub(crate) edits: i64,
+    pub(super) edits: i64,
     #[serde(default)]
-    pub(crate) messages: Vec<Row>,
+    pub(super) messages: Vec<Row>,
     #[serde(default)]
-    pub(crate) values: Vec<CopiedValue>,
+    pub(super) values: Vec<CopiedValue>,
     #[serde(default)]
-    pub(crate) files: Vec<CopiedFile>,
+    pub(super) files: Vec<CopiedFile>,
     /// The summary of the older messages, sent with the last messages.
     #[serde(default)]
-    pub(crate) summary: Option<Summary>,
+    pub(super) summary: Option<Summary>,
     /// The beginning of the next page; `None` if none was requested.
-    pub(crate) next: Option<Cursor>,
+    pub(super) next: Option<Cursor>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct CopiedValue {
-    pub(crate) key: String,
+pub(super) struct CopiedValue {
+    pub(super) key: String,
     /// JSON.
-    pub(crate) text: String,
-    pub(crate) updated_us: i64,
+    pub(super) text: String,
+    pub(super) updated_us: i64,
 }
 
 /// A file or a directory. Its content is fetched like that of any file.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct CopiedFile {
-    pub(crate) path: String,
-    pub(crate) directory: bool,
-    pub(crate) mime: String,
-    pub(crate) size: u64,
+pub(super) struct CopiedFile {
+    pub(super) path: String,
+    pub(super) directory: bool,
+    pub(super) mime: String,
+    pub(super) size: u64,
     /// A JSON object.
-    pub(crate) metadata: Option<String>,
-    pub(crate) width: Option<u32>,
-    pub(crate) height: Option<u32>,
-    pub(crate) etag: String,
+    pub(super) metadata: Option<String>,
+    pub(super) width: Option<u32>,
+    pub(super) height: Option<u32>,
+    pub(super) etag: String,
     /// Base64.
-    pub(crate) thumbnail: Option<String>,
+    pub(super) thumbnail: Option<String>,
 }
 
 impl History<'_> {

@@ -28,10 +28,10 @@ use crate::sdk::scope::{Access, EntryMode, Origin, Scope};
 use crate::sdk::{Identity, NewMessage, ThreadApi, ThreadState, WakeMode};
 
 /// A thread on its host.
-pub(crate) struct ThreadHandle {
-    pub(crate) thread: Thread,
+pub(super) struct ThreadHandle {
+    pub(super) thread: Thread,
     /// The scope of the code and of its calls.
-    pub(crate) scope: Scope,
+    pub(super) scope: Scope,
 }
 
 impl ThreadApi for ThreadHandle {
@@ -166,7 +166,7 @@ impl ThreadHandle {
 }
 
 /// Turns the error for a missing message into `None`.
-pub(crate) fn found<T>(result: Result<T>) -> Result<Option<T>> {
+fn found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Err(error) if error.code == crate::error::Code::MessageNotFound => Ok(None),
         other => other.map(Some),
@@ -180,12 +180,12 @@ impl Thread {
     }
 
     /// The thread for code of this package that works in it.
-    pub(crate) fn state_at(&self, origin: Origin, package: Option<&str>) -> ThreadState {
+    pub(super) fn state_at(&self, origin: Origin, package: Option<&str>) -> ThreadState {
         self.state_with(origin, package, Access::Writes)
     }
 
     /// The thread for code with this access.
-    pub(crate) fn state_with(&self, origin: Origin, package: Option<&str>, access: Access) -> ThreadState {
+    fn state_with(&self, origin: Origin, package: Option<&str>, access: Access) -> ThreadState {
         let id: String = self.host.random().iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let scope = Scope::beside(origin, &format!("e{id}"), EntryMode::First).in_package(package);
         self.state_in(Scope { access, ..scope })

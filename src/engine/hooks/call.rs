@@ -17,7 +17,7 @@ impl Hooks<'_> {
     ///
     /// # Errors
     /// Inside: the reason of the failure, as text for the log.
-    pub(crate) async fn call_hook(
+    pub(super) async fn call_hook(
         &self,
         at: &Site<'_>,
         hook: &Hook,

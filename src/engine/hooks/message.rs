@@ -22,15 +22,15 @@ use crate::store::state::State;
 use crate::store::window::Replay;
 
 /// A message to be stored. Hooks may change its `content`, `metadata` and `silent`.
-pub(crate) struct CreatedMessage {
+pub(super) struct CreatedMessage {
     thread_id: String,
-    pub(crate) row: Row,
+    pub(super) row: Row,
     /// The secrets to redact in the hooks' changes.
     secrets: Rc<Redactor>,
 }
 
 impl CreatedMessage {
-    pub(crate) fn new(thread_id: &str, row: Row, secrets: Rc<Redactor>) -> CreatedMessage {
+    pub(super) fn new(thread_id: &str, row: Row, secrets: Rc<Redactor>) -> CreatedMessage {
         CreatedMessage { thread_id: thread_id.to_owned(), row, secrets }
     }
 }
@@ -261,7 +261,7 @@ impl Hooks<'_> {
 
 /// The hooks' version of a message. If the text has changed, the provider's data is dropped, unless all of it
 /// precedes the text: a provider may require it while its calls are answered.
-pub(crate) fn fitting(before: &Row, mut after: Row) -> Row {
+pub(super) fn fitting(before: &Row, mut after: Row) -> Row {
     if after.content != before.content {
         let replay = Replay::read(before).filter(|_| !before.calls.is_empty());
         if !replay.is_some_and(|replay| replay.blocks.iter().all(|block| block.text == 0)) {

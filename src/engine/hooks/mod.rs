@@ -33,7 +33,7 @@ use crate::store::log::Event;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 
 /// The place at which a hook runs.
-pub(crate) struct Site<'a> {
+struct Site<'a> {
     definitions: &'a Definitions<'a>,
     /// The subject, unique in the thread: the seq of a message, and for its changes their number.
     place: String,
@@ -87,7 +87,7 @@ impl Hooks<'_> {
         listed.filter(|hook| hook.hook == name).collect()
     }
 
-    pub(crate) fn has_hooks(&self, definitions: &Definitions<'_>, names: &[HookName]) -> bool {
+    pub(super) fn has_hooks(&self, definitions: &Definitions<'_>, names: &[HookName]) -> bool {
         names.iter().any(|name| !self.hooks(definitions, *name).is_empty())
     }
 

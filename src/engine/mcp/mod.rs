@@ -44,11 +44,11 @@ use crate::work::native::NativeCall;
 
 /// A call of a server's tool.
 #[derive(Clone, Copy)]
-pub(crate) struct ServerCall<'a> {
-    pub(crate) tool: &'a Tool,
-    pub(crate) of: &'a McpTool,
-    pub(crate) inside: &'a Scope,
-    pub(crate) definitions: &'a Definitions<'a>,
+pub(super) struct ServerCall<'a> {
+    pub(super) tool: &'a Tool,
+    pub(super) of: &'a McpTool,
+    pub(super) inside: &'a Scope,
+    pub(super) definitions: &'a Definitions<'a>,
 }
 
 impl<'a> ServerCall<'a> {
@@ -60,16 +60,16 @@ impl<'a> ServerCall<'a> {
 }
 
 /// A thread's connection to a server for one call; it adds a token if the definition has `auth`.
-pub(crate) struct ServerClient<'a> {
-    pub(crate) thread: &'a Thread,
-    pub(crate) signed: ServerConnection<'a>,
+struct ServerClient<'a> {
+    thread: &'a Thread,
+    signed: ServerConnection<'a>,
     /// The name in error texts: the tool.
-    pub(crate) subject: String,
+    subject: String,
     /// The timeout of each request, in milliseconds.
-    pub(crate) limit_ms: u64,
-    pub(crate) asker: Asker,
+    limit_ms: u64,
+    asker: Asker,
     /// The trace headers.
-    pub(crate) trace: Vec<(String, String)>,
+    trace: Vec<(String, String)>,
 }
 
 impl ServerClient<'_> {
@@ -97,7 +97,7 @@ const MISSING_CAPABILITY: i64 = -32021;
 impl McpClient<'_> {
     /// Makes a call of a server's tool, once, or continues one that its server waits for. It may park the
     /// run; then it never returns.
-    pub(crate) async fn mcp_call(
+    pub(super) async fn mcp_call(
         &self,
         at: ServerCall<'_>,
         way: &ExecutionPlan<'_>,

@@ -23,7 +23,7 @@ const AGAIN_US: i64 = 60 * limits::SECOND_US;
 impl McpClient<'_> {
     /// Records the outcome of a request to a server; `wrong`: error code and text. [`McpClient::post_mcp`]
     /// sends it in the transaction that stores the outcome.
-    pub(crate) fn mcp_went(&self, server: &str, wrong: Option<(&str, &str)>) {
+    pub(super) fn mcp_went(&self, server: &str, wrong: Option<(&str, &str)>) {
         let now = self.host.now_us();
         let error = wrong.map(|(code, text)| McpError {
             code: code.to_owned(),
@@ -41,7 +41,7 @@ impl McpClient<'_> {
     }
 
     /// Records the tools that a server has listed, a JSON array.
-    pub(crate) fn mcp_listed(&self, server: &str, tools: &str) {
+    pub(super) fn mcp_listed(&self, server: &str, tools: &str) {
         let known: Vec<ListedTool> = crate::json::from_str(tools).unwrap_or_default();
         let session = self.ephemeral.mcp.borrow().get(server).and_then(|known| known.version());
         let tools = known.into_iter().map(|tool| {

@@ -11,7 +11,7 @@ use crate::env::EncryptedValue;
 /// A stored text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum SealedText {
+pub(super) enum SealedText {
     /// The id of the key, and the nonce with the ciphertext in base64.
     Encrypted { key: String, sealed: String },
     /// The deployment has no keys.
@@ -20,7 +20,7 @@ pub(crate) enum SealedText {
 
 impl McpClient<'_> {
     /// Seals a text. `what`: its purpose, which must match to open it.
-    pub(crate) fn sealed(&self, thread: &str, what: &str, text: &str) -> SealedText {
+    pub(super) fn sealed(&self, thread: &str, what: &str, text: &str) -> SealedText {
         let keys = self.variables().keys().unwrap_or_default();
         match keys.seal(self.host.random(), &context(thread, what), text) {
             Ok(EncryptedValue { key, bytes }) => {
@@ -31,7 +31,7 @@ impl McpClient<'_> {
     }
 
     /// Opens a text; `None` if its key is gone.
-    pub(crate) fn unsealed(&self, thread: &str, what: &str, sealed: SealedText) -> Option<String> {
+    pub(super) fn unsealed(&self, thread: &str, what: &str, sealed: SealedText) -> Option<String> {
         match sealed {
             SealedText::Plain(text) => Some(text),
             SealedText::Encrypted { key, sealed } => {

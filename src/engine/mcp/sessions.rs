@@ -41,14 +41,14 @@ struct StoredSession {
 }
 
 /// The thread's sessions with one server.
-pub(crate) struct Sessions<'a> {
+pub(super) struct Sessions<'a> {
     thread: &'a Thread,
     server: &'a str,
     principal: String,
 }
 
 impl<'a> Sessions<'a> {
-    pub(crate) fn new(thread: &'a Thread, address: &'a Address) -> Sessions<'a> {
+    pub(super) fn new(thread: &'a Thread, address: &'a Address) -> Sessions<'a> {
         Sessions { thread, server: &address.server, principal: principal(address) }
     }
 

@@ -76,12 +76,12 @@ struct TokenResponse {
 
 /// The connection to a server, for signing in.
 #[derive(Clone, Copy)]
-pub(crate) struct ServerConnection<'a> {
-    pub(crate) around: &'a dyn WorkContext,
-    pub(crate) server: &'a McpServer,
-    pub(crate) address: &'a Address,
+pub(super) struct ServerConnection<'a> {
+    pub(super) around: &'a dyn WorkContext,
+    pub(super) server: &'a McpServer,
+    pub(super) address: &'a Address,
     /// Values of variables.
-    pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
+    pub(super) env: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// A request for a token.
@@ -124,7 +124,7 @@ impl TokenNeed<'_> {
 impl McpClient<'_> {
     /// Sends a request with a token if the server's definition has `auth`. A request that was refused for its
     /// token did not run. It is sent once more if there is another token.
-    pub(crate) async fn signed(
+    pub(super) async fn signed(
         &self,
         signed: &ServerConnection<'_>,
         send: impl AsyncFn(&Address) -> Result<Map<String, Value>, RequestError>,
@@ -152,7 +152,7 @@ impl McpClient<'_> {
     }
 
     /// The thread's identity at a server by its token; `None` without `auth`.
-    pub(crate) fn bearer_of(&self, signed: &ServerConnection<'_>) -> Result<Option<String>, TransportError> {
+    pub(super) fn bearer_of(&self, signed: &ServerConnection<'_>) -> Result<Option<String>, TransportError> {
         let Some(auth) = &signed.server.auth else { return Ok(None) };
         let place = self.token_place(auth, &TokenNeed::of(*signed))?;
         Ok(Some(digest(&[&place.directory, &place.name])))

@@ -38,7 +38,7 @@ const GONE: usize = 8;
 
 /// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StepOutcome {
+pub(super) enum StepOutcome {
     /// There may be more.
     More,
     /// The maximum number of outbox entries is waiting.
@@ -66,7 +66,7 @@ struct MessageBatch {
 
 impl Memories<'_> {
     /// One step.
-    pub(crate) async fn take_sources(&self, book: &MemoryStore<'_>) -> Result<StepOutcome> {
+    pub(super) async fn take_sources(&self, book: &MemoryStore<'_>) -> Result<StepOutcome> {
         let memory = book.memory;
         let name = memory.name.as_str();
         let (pending, taken) = self.read_mut(|state, sql| {

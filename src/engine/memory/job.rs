@@ -30,7 +30,7 @@ struct Failures {
 
 impl Memories<'_> {
     /// Schedules the indexing of a memory that has new texts. `run`: the run that caused it, if any.
-    pub(crate) fn schedule_index(
+    pub(super) fn schedule_index(
         &self,
         state: &mut State,
         sql: &dyn Sql,

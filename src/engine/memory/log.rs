@@ -22,7 +22,7 @@ use crate::store::state::State;
 
 /// The reason for which a run searches.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum SearchOrigin {
+pub(super) enum SearchOrigin {
     /// For entries before a turn.
     Turn,
     /// For a call of its model, with its receipt.
@@ -46,16 +46,16 @@ impl SearchOrigin {
 }
 
 /// A search that has ended.
-pub(crate) struct SearchRecord<'a> {
-    pub(crate) by: SearchOrigin,
-    pub(crate) started_us: i64,
+pub(super) struct SearchRecord<'a> {
+    pub(super) by: SearchOrigin,
+    pub(super) started_us: i64,
     /// The results, or the reason why there are none.
-    pub(crate) found: Result<&'a SearchResults, &'a str>,
+    pub(super) found: Result<&'a SearchResults, &'a str>,
 }
 
 impl Memories<'_> {
     /// Logs a search of the active run, and charges its requests to the run.
-    pub(crate) fn log_search(
+    pub(super) fn log_search(
         &self,
         definitions: &Definitions<'_>,
         book: &MemoryStore<'_>,
@@ -100,7 +100,7 @@ impl Memories<'_> {
     }
 
     /// Logs requests for vectors outside any run, and charges them to the thread if a budget limits it.
-    pub(crate) fn log_vectors(
+    pub(super) fn log_vectors(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -123,7 +123,7 @@ impl Memories<'_> {
 
     /// Logs and charges requests of the active run that were lost in a crash, before anything else is sent:
     /// this number of requests for the question's vector.
-    pub(crate) fn log_lost_search(
+    pub(super) fn log_lost_search(
         &self,
         definitions: &Definitions<'_>,
         book: &MemoryStore<'_>,

@@ -133,7 +133,7 @@ impl Memories<'_> {
     }
 
     /// The text of a file that becomes a document, its type, and its row.
-    pub(crate) async fn document_file(&self, path: &str) -> Result<(String, String, Row)> {
+    async fn document_file(&self, path: &str) -> Result<(String, String, Row)> {
         let at = FilePath::parse("path", path)?;
         let row =
             self.files().file(&at)?.ok_or_else(|| crate::engine::files::tree::no_file(&at).at("path"))?;

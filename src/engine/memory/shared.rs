@@ -29,11 +29,11 @@ use crate::work::timeout::Deadline;
 /// The diagnostic of a change that a memory has refused.
 const REFUSED: &str = "memory.refused";
 /// The error code of a full memory.
-pub(crate) const FULL: &str = "memory_full";
+pub(super) const FULL: &str = "memory_full";
 
 impl Memories<'_> {
     /// The memory of that name that the thread's prompts may use.
-    pub(crate) fn memory(&self, name: &str) -> Result<&Memory> {
+    pub(super) fn memory(&self, name: &str) -> Result<&Memory> {
         self.catalog.memories.get(name).map_or_else(|| named(&self.catalog, name, MemoryScope::Thread), Ok)
     }
 
@@ -76,7 +76,7 @@ impl Memories<'_> {
 
     /// Searches a shared memory, which requests the question's vector itself and reports it. Until it does,
     /// the search counts as one request without a result.
-    pub(crate) async fn search_shared(
+    pub(super) async fn search_shared(
         &self,
         book: &MemoryStore<'_>,
         wanted: &SearchQuery,
@@ -95,7 +95,7 @@ impl Memories<'_> {
     }
 
     /// The current content of places of a shared memory, each by the numbers of its chunks.
-    pub(crate) async fn places_of(&self, memory: &Memory, places: &[&[i64]]) -> Result<Vec<Option<Hit>>> {
+    pub(super) async fn places_of(&self, memory: &Memory, places: &[&[i64]]) -> Result<Vec<Option<Hit>>> {
         let body = serde_json::to_string(places).map_err(Error::internal)?;
         let mut watch = Deadline::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
         match watch.within(self.ask_memory(memory, MemoryAsk::Look, body)).await {
@@ -106,7 +106,7 @@ impl Memories<'_> {
 
     /// Changes a note of a shared memory. The change is in the outbox before it is sent, and the wait for the
     /// memory is no longer than for a search. Returns the text for the model.
-    pub(crate) async fn write_note(
+    pub(super) async fn write_note(
         &self,
         memory: &Memory,
         key: String,
@@ -172,7 +172,7 @@ impl Memories<'_> {
 
     /// Adds an outbox entry for a change that no model made, to a memory of the thread's owner. The alarm's
     /// handler delivers it. A thread without an owner has no such memory.
-    pub(crate) fn post_change(
+    pub(super) fn post_change(
         &self,
         state: &State,
         sql: &dyn Sql,
@@ -211,7 +211,7 @@ impl Memories<'_> {
 }
 
 /// The target of outbox entries for a memory of an owner.
-pub(crate) fn target_of(owner: &str, memory: &Memory) -> String {
+pub(super) fn target_of(owner: &str, memory: &Memory) -> String {
     format!("{TO_MEMORY}{}", object_name(Some(owner), &memory.name))
 }
 

@@ -22,15 +22,15 @@ use crate::store::meta::Meta;
 use crate::store::state::State;
 
 /// Prefix of the keys of documents that are files.
-pub(crate) const FILE_KEY: &str = "file:";
+pub(super) const FILE_KEY: &str = "file:";
 
 /// The key of a file's document.
-pub(crate) fn file_key(path: &str) -> String {
+pub(super) fn file_key(path: &str) -> String {
     format!("{FILE_KEY}{path}")
 }
 
 /// The range of keys of files below a directory: from the first up to the second, exclusive.
-pub(crate) fn keys_below(directory: &FilePath) -> (String, String) {
+pub(super) fn keys_below(directory: &FilePath) -> (String, String) {
     match directory.is_root() {
         true => (format!("{FILE_KEY}/"), format!("{FILE_KEY}0")),
         false => (format!("{FILE_KEY}{directory}/"), format!("{FILE_KEY}{directory}0")),
@@ -38,15 +38,15 @@ pub(crate) fn keys_below(directory: &FilePath) -> (String, String) {
 }
 
 /// The patterns of a memory's files.
-pub(crate) struct Patterns(Vec<Glob>);
+pub(super) struct Patterns(Vec<Glob>);
 
 impl Patterns {
-    pub(crate) fn of(memory: &Memory) -> Patterns {
+    pub(super) fn of(memory: &Memory) -> Patterns {
         Patterns(memory.sources.files.iter().map(|pattern| Glob::new(pattern)).collect())
     }
 
     /// Whether one matches a path. Adds the number of steps to `work`.
-    pub(crate) fn match_path(&self, path: &str, work: &mut u64) -> bool {
+    pub(super) fn match_path(&self, path: &str, work: &mut u64) -> bool {
         self.0.iter().any(|glob| glob.matches(path, work))
     }
 }
@@ -118,7 +118,7 @@ impl Memories<'_> {
 
     /// Whether a prompt of the thread's agent lists the memory. A memory of owners also requires that the
     /// thread has an owner.
-    pub(crate) fn is_listed(&self, state: &State, memory: &Memory) -> bool {
+    pub(super) fn is_listed(&self, state: &State, memory: &Memory) -> bool {
         if memory.scope == MemoryScope::Owner && state.meta.owner.is_none() {
             return false;
         }
@@ -175,13 +175,7 @@ impl Memories<'_> {
 
     /// Removes a message from a memory: at once if the memory is the thread's own, otherwise through the
     /// outbox.
-    pub(crate) fn forget_message(
-        &self,
-        state: &mut State,
-        sql: &dyn Sql,
-        memory: &Memory,
-        seq: i64,
-    ) -> Result<()> {
+    fn forget_message(&self, state: &mut State, sql: &dyn Sql, memory: &Memory, seq: i64) -> Result<()> {
         let key = message_key(state, memory, seq);
         if memory.scope != MemoryScope::Thread {
             return self.post_change(state, sql, memory, &key, NoteChange::Forget { key: key.clone() });
@@ -260,7 +254,7 @@ impl Memories<'_> {
 }
 
 /// The key of a message in a memory: its id, preceded by its thread if several threads share the memory.
-pub(crate) fn message_key(state: &State, memory: &Memory, seq: i64) -> String {
+pub(super) fn message_key(state: &State, memory: &Memory, seq: i64) -> String {
     let Meta { thread_id: thread, stem, .. } = &state.meta;
     let id = message_id(stem, seq);
     match memory.scope {
@@ -270,7 +264,7 @@ pub(crate) fn message_key(state: &State, memory: &Memory, seq: i64) -> String {
 }
 
 /// The seq in the key of a message of this thread.
-pub(crate) fn seq_in(meta: &Meta, key: &str) -> Option<i64> {
+pub(super) fn seq_in(meta: &Meta, key: &str) -> Option<i64> {
     let id = key.strip_prefix("message:")?;
     let own = id.strip_prefix(meta.thread_id.as_str()).and_then(|rest| rest.strip_prefix('/'));
     message_seq(&meta.stem, own.unwrap_or(id)).ok()

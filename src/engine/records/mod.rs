@@ -24,7 +24,7 @@ impl Records<'_> {
     }
 
     /// A page of messages.
-    pub(crate) fn messages(&self, query: &Query) -> Result<Value> {
+    pub(super) fn messages(&self, query: &Query) -> Result<Value> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
         let silent = query.flag("includeSilent")?;
@@ -80,7 +80,7 @@ impl Records<'_> {
     }
 
     /// A message in the format of the API.
-    pub(crate) fn message(&self, id: &str) -> Result<Value> {
+    pub(super) fn message(&self, id: &str) -> Result<Value> {
         self.read(|state, sql| {
             let thread = &state.meta.stem;
             let row = rows::find(sql, message_seq(thread, id)?)?.ok_or_else(|| not_found(id))?;

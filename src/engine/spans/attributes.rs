@@ -20,10 +20,10 @@ const CACHED: &str = "gen_ai.usage.cache_read.input_tokens";
 const REASONING: &str = "gen_ai.usage.reasoning.output_tokens";
 
 /// Attributes of usage that the run sums over its requests.
-pub(crate) const TOKENS: [&str; 4] = [INPUT, OUTPUT, CACHED, REASONING];
+pub(super) const TOKENS: [&str; 4] = [INPUT, OUTPUT, CACHED, REASONING];
 
 /// Number of times that a limit was reached in a run.
-pub(crate) const EXCEEDED: &str = "bobbin.budget.exceeded";
+pub(super) const EXCEEDED: &str = "bobbin.budget.exceeded";
 
 /// Adds attributes to spans.
 pub(crate) trait Annotator {

@@ -22,11 +22,11 @@ const INPUT: usize = 8;
 #[derive(Default)]
 pub(crate) struct Content {
     /// The messages at the beginning of the run's turn.
-    pub(crate) input: Option<String>,
+    pub(super) input: Option<String>,
     /// Replies, by their seqs.
-    pub(crate) replies: SortedMap<i64, String>,
+    pub(super) replies: SortedMap<i64, String>,
     /// Arguments and results of calls, by receipt.
-    pub(crate) calls: SortedMap<i64, (Option<String>, Option<String>)>,
+    pub(super) calls: SortedMap<i64, (Option<String>, Option<String>)>,
 }
 
 impl Telemetry<'_> {

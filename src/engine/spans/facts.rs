@@ -19,66 +19,66 @@ const LAST: i64 = i64::MAX >> 11;
 
 /// A log entry of the run: a request to a model, or another event.
 pub(crate) struct LogEntry {
-    pub(crate) id: i64,
-    pub(crate) at_us: i64,
+    pub(super) id: i64,
+    pub(super) at_us: i64,
     /// Seq reserved for the reply.
-    pub(crate) reply: Option<i64>,
-    pub(crate) data: Value,
+    pub(super) reply: Option<i64>,
+    pub(super) data: Value,
     /// Whether it ended after the run.
-    pub(crate) late: bool,
+    pub(super) late: bool,
 }
 
 impl LogEntry {
-    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.data.get(name).and_then(Value::as_str)
     }
 
-    pub(crate) fn number(&self, name: &str) -> Option<i64> {
+    pub(super) fn number(&self, name: &str) -> Option<i64> {
         self.data.get(name).and_then(Value::as_i64)
     }
 
-    pub(crate) fn real(&self, name: &str) -> Option<f64> {
+    pub(super) fn real(&self, name: &str) -> Option<f64> {
         self.data.get(name).and_then(Value::as_f64)
     }
 
     /// The time of its end, if known.
-    pub(crate) fn ended_us(&self) -> i64 {
+    pub(super) fn ended_us(&self) -> i64 {
         self.number("ended_at").unwrap_or(self.at_us).max(self.at_us)
     }
 
     /// Whether it is a request for something other than a reply: a summary, vectors.
-    pub(crate) fn purpose(&self) -> Option<&str> {
+    pub(super) fn purpose(&self) -> Option<&str> {
         self.text("purpose")
     }
 
     /// Receipt of the call that the request belongs to.
-    pub(crate) fn inside(&self) -> Option<i64> {
+    pub(super) fn inside(&self) -> Option<i64> {
         self.text("parent_call")?.strip_prefix("c_")?.parse().ok()
     }
 }
 
 /// The rows of a run.
 pub(crate) struct Facts {
-    pub(crate) thread: String,
+    pub(super) thread: String,
     /// The part that all span ids of the thread share.
-    pub(crate) stem: String,
-    pub(crate) agent: String,
+    pub(super) stem: String,
+    pub(super) agent: String,
     /// Depth of the thread below its root.
-    pub(crate) depth: u32,
+    pub(super) depth: u32,
     pub(crate) trace: Trace,
     pub(crate) run: Run,
     /// Requests to models, oldest first.
-    pub(crate) attempts: Vec<LogEntry>,
+    pub(super) attempts: Vec<LogEntry>,
     /// Searches of memories, oldest first.
-    pub(crate) searches: Vec<LogEntry>,
+    pub(super) searches: Vec<LogEntry>,
     /// Limits that were reached, asked about or raised, oldest first.
-    pub(crate) budgets: Vec<LogEntry>,
+    pub(super) budgets: Vec<LogEntry>,
     /// Recoveries after crashes, oldest first.
-    pub(crate) recoveries: Vec<LogEntry>,
+    pub(super) recoveries: Vec<LogEntry>,
     /// Calls of the run, including nested ones.
-    pub(crate) calls: Vec<Receipt>,
+    pub(super) calls: Vec<Receipt>,
     /// Waits of the run, newest first, open or not.
-    pub(crate) waits: Vec<Wait>,
+    pub(super) waits: Vec<Wait>,
 }
 
 impl Telemetry<'_> {

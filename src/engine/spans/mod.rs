@@ -18,11 +18,11 @@ pub(crate) mod work;
 use crate::trace::Trace;
 
 /// The conventions that names and attributes follow.
-pub(crate) const CONVENTIONS: &str = "https://opentelemetry.io/schemas/1.41.0";
+const CONVENTIONS: &str = "https://opentelemetry.io/schemas/1.41.0";
 
 /// Whether something happened within the runtime or elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SpanKind {
+enum SpanKind {
     Internal = 1,
     Server = 2,
     Client = 3,
@@ -30,7 +30,7 @@ pub(crate) enum SpanKind {
 
 /// The subject of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
+enum Subject {
     Run,
     Step,
     Attempt,
@@ -45,7 +45,7 @@ pub(crate) enum Subject {
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum AttributeValue {
+enum AttributeValue {
     Text(String),
     Number(i64),
     Real(f64),
@@ -54,51 +54,51 @@ pub(crate) enum AttributeValue {
 }
 
 /// A name and a value.
-pub(crate) type Attribute = (&'static str, AttributeValue);
+type Attribute = (&'static str, AttributeValue);
 
 /// An event at a time within a span.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SpanEvent {
-    pub(crate) at_us: i64,
-    pub(crate) name: &'static str,
-    pub(crate) attributes: Vec<Attribute>,
+struct SpanEvent {
+    at_us: i64,
+    name: &'static str,
+    attributes: Vec<Attribute>,
 }
 
 /// A link of a span to another trace.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SpanLink {
+struct SpanLink {
     /// The linked span, with its trace.
-    pub(crate) trace: Trace,
+    trace: Trace,
     /// The number of the run, if it is one.
-    pub(crate) run: Option<i64>,
+    run: Option<i64>,
 }
 
 /// A span that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Span {
-    pub(crate) of: Subject,
+    of: Subject,
     /// 16 hexadecimal digits.
-    pub(crate) id: String,
-    pub(crate) parent: Option<String>,
-    pub(crate) name: String,
-    pub(crate) kind: SpanKind,
-    pub(crate) start_us: i64,
-    pub(crate) end_us: i64,
-    pub(crate) attributes: Vec<Attribute>,
-    pub(crate) events: Vec<SpanEvent>,
-    pub(crate) links: Vec<SpanLink>,
+    id: String,
+    parent: Option<String>,
+    name: String,
+    kind: SpanKind,
+    pub(super) start_us: i64,
+    end_us: i64,
+    attributes: Vec<Attribute>,
+    events: Vec<SpanEvent>,
+    links: Vec<SpanLink>,
     /// The error, if it failed; may be empty.
-    pub(crate) error: Option<String>,
+    error: Option<String>,
     /// Seq of the step that it belongs to. The run's own is greater than all.
-    pub(crate) block: i64,
+    pub(super) block: i64,
     /// Whether its step is complete, so that it can be exported once.
-    pub(crate) settled: bool,
-    pub(crate) place: RunRelation,
+    pub(super) settled: bool,
+    pub(super) place: RunRelation,
 }
 
 /// The relation of a span to its run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum RunRelation {
+pub(super) enum RunRelation {
     /// Part of the run's steps.
     #[default]
     Within,
@@ -111,7 +111,7 @@ pub(crate) enum RunRelation {
 impl Span {
     /// A span with these times and no attributes. Its end is never before its start, even if the clocks of
     /// two machines differ.
-    pub(crate) fn new(of: Subject, id: String, name: String, start_us: i64, end_us: i64) -> Span {
+    fn new(of: Subject, id: String, name: String, start_us: i64, end_us: i64) -> Span {
         Span {
             of,
             id,
@@ -130,24 +130,24 @@ impl Span {
         }
     }
 
-    pub(crate) fn number(&mut self, name: &'static str, value: Option<i64>) {
+    fn number(&mut self, name: &'static str, value: Option<i64>) {
         self.attributes.extend(value.map(|value| (name, AttributeValue::Number(value))));
     }
 
-    pub(crate) fn real(&mut self, name: &'static str, value: Option<f64>) {
+    fn real(&mut self, name: &'static str, value: Option<f64>) {
         self.attributes.extend(value.map(|value| (name, AttributeValue::Real(value))));
     }
 
-    pub(crate) fn truth(&mut self, name: &'static str, value: Option<bool>) {
+    fn truth(&mut self, name: &'static str, value: Option<bool>) {
         self.attributes.extend(value.map(|value| (name, AttributeValue::Truth(value))));
     }
 
-    pub(crate) fn text(&mut self, name: &'static str, value: Option<impl Into<String>>) {
+    fn text(&mut self, name: &'static str, value: Option<impl Into<String>>) {
         self.attributes.extend(value.map(|value| (name, AttributeValue::Text(value.into()))));
     }
 
     /// Marks the span as failed, with a code and a text.
-    pub(crate) fn fails(&mut self, code: &str, message: Option<&str>) {
+    fn fails(&mut self, code: &str, message: Option<&str>) {
         self.text("error.type", Some(code));
         self.error = Some(message.unwrap_or_default().to_owned());
         let mut attributes = vec![("exception.type", AttributeValue::Text(code.to_owned()))];
@@ -156,13 +156,13 @@ impl Span {
     }
 
     /// Adds an event at this time.
-    pub(crate) fn event(&mut self, at_us: i64, name: &'static str, attributes: Vec<Attribute>) {
+    fn event(&mut self, at_us: i64, name: &'static str, attributes: Vec<Attribute>) {
         let at_us = at_us.clamp(self.start_us, self.end_us);
         self.events.push(SpanEvent { at_us, name, attributes });
     }
 
     /// The number of an attribute.
-    pub(crate) fn number_of(&self, name: &str) -> Option<i64> {
+    fn number_of(&self, name: &str) -> Option<i64> {
         self.attributes.iter().find_map(|(n, value)| match value {
             AttributeValue::Number(value) if *n == name => Some(*value),
             _ => None,
@@ -170,7 +170,7 @@ impl Span {
     }
 
     /// The text of an attribute.
-    pub(crate) fn text_of(&self, name: &str) -> Option<&str> {
+    fn text_of(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find_map(|(n, value)| match value {
             AttributeValue::Text(value) if *n == name => Some(value.as_str()),
             _ => None,
@@ -178,7 +178,7 @@ impl Span {
     }
 
     /// A floating-point number or an integer of an attribute.
-    pub(crate) fn real_of(&self, name: &str) -> Option<f64> {
+    fn real_of(&self, name: &str) -> Option<f64> {
         self.attributes.iter().find_map(|(n, value)| match value {
             AttributeValue::Real(value) if *n == name => Some(*value),
             _ => None,

@@ -71,7 +71,7 @@ pub(crate) fn metrics(service: &str, metrics: Vec<Value>) -> Value {
 }
 
 /// Attributes, in their order.
-pub(crate) fn attributes(attributes: &[Attribute]) -> Value {
+pub(super) fn attributes(attributes: &[Attribute]) -> Value {
     attributes.iter().map(|(name, value)| json!({ "key": name, "value": any(value) })).collect()
 }
 
@@ -98,7 +98,7 @@ fn scope() -> Value {
 }
 
 /// Microseconds as nanoseconds.
-pub(crate) fn nanos(us: i64) -> String {
+pub(super) fn nanos(us: i64) -> String {
     (i128::from(us) * 1000).to_string()
 }
 

@@ -17,13 +17,13 @@ use crate::limits;
 const ARGUMENTS: &str = "subagent_arguments_required";
 
 /// The agent of this name, if it has two AI sides and may be called.
-pub(crate) fn agent<'a>(catalog: &'a Catalog, name: &str) -> Option<&'a Agent> {
+pub(super) fn agent<'a>(catalog: &'a Catalog, name: &str) -> Option<&'a Agent> {
     catalog.agents.get(name).filter(|agent| agent.expose_as_tool && agent.side_b.is_some())
 }
 
 /// The schema of the arguments for the subagent of an entry: that of the prompt that receives the parent's
 /// messages.
-pub(crate) fn arguments_of<'a>(
+pub(super) fn arguments_of<'a>(
     catalog: &'a Catalog,
     agent: &'a Agent,
     entry: &ToolEntry,
@@ -36,7 +36,7 @@ pub(crate) fn arguments_of<'a>(
 }
 
 /// Parses a call of `subagent_create`. `entries`: the prompt's entries that are available now.
-pub(crate) fn create<'a>(
+pub(super) fn create<'a>(
     catalog: &'a Catalog,
     entries: &[&'a ToolEntry],
     args: &Value,
@@ -92,7 +92,7 @@ pub(crate) fn create<'a>(
 }
 
 /// Parses a call of `subagent_message`.
-pub(crate) fn message(args: &Value) -> Result<SubagentCall<'static>, ToolResult> {
+pub(super) fn message(args: &Value) -> Result<SubagentCall<'static>, ToolResult> {
     let args = object(MESSAGE, args, &["referenceId", "message", "attachments"])?;
     let reference = text(args, "referenceId")
         .ok_or_else(|| refused(format!("`referenceId` must be the reference that {CREATE} gave.")))?;
@@ -105,7 +105,7 @@ pub(crate) fn message(args: &Value) -> Result<SubagentCall<'static>, ToolResult>
 
 /// Parses a call of an agent's own name, with valid arguments. The first message is the argument that the
 /// entry names, or else all arguments. Arguments that the message does not contain are passed beside it.
-pub(crate) fn direct<'a>(
+pub(super) fn direct<'a>(
     agent: &'a Agent,
     entry: &'a ToolEntry,
     args: &Value,
@@ -188,7 +188,7 @@ fn spoken(value: &Value) -> String {
 }
 
 /// A name as a single line of bounded length.
-pub(crate) fn label(text: &str) -> Option<String> {
+pub(super) fn label(text: &str) -> Option<String> {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let label: String = line.chars().take(limits::SUBAGENT_NAME_CHARS).collect();
     (!label.is_empty()).then_some(label)

@@ -15,7 +15,7 @@ use crate::request::{Reply, StreamRoute, ThreadRequest, thread_id};
 impl Subagents<'_> {
     /// Adds the family's generation to a request, so that it reaches the intended thread and not a later
     /// thread with the same key.
-    pub(crate) fn aimed<R>(&self, request: ThreadRequest<R>) -> Result<ThreadRequest<R>> {
+    pub(super) fn aimed<R>(&self, request: ThreadRequest<R>) -> Result<ThreadRequest<R>> {
         if request.life.is_some() || !thread_id::is_of_key(&request.thread_id) {
             return Ok(request);
         }

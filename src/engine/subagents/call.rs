@@ -20,47 +20,47 @@ use crate::trace::Trace;
 #[derive(Clone)]
 pub(crate) struct NewChild<'a> {
     pub(crate) agent: &'a Agent,
-    pub(crate) entry: &'a ToolEntry,
+    pub(super) entry: &'a ToolEntry,
     /// Its label.
-    pub(crate) name: Option<String>,
-    pub(crate) arguments: Map<String, Value>,
-    pub(crate) words: Content,
+    pub(super) name: Option<String>,
+    pub(super) arguments: Map<String, Value>,
+    pub(super) words: Content,
     /// The activation of the prompt that began it, if one did.
-    pub(crate) begun: Option<ImmediateStart>,
+    pub(super) begun: Option<ImmediateStart>,
     /// The settings of a worker, if the child is one.
-    pub(crate) worker: Option<NewWorker>,
+    pub(super) worker: Option<NewWorker>,
 }
 
 /// A worker to create.
 #[derive(Clone)]
-pub(crate) struct NewWorker {
+pub(super) struct NewWorker {
     /// The id to use; a counted one unless given.
-    pub(crate) alias: Option<String>,
+    pub(super) alias: Option<String>,
     /// The prefix of counted ids.
-    pub(crate) prefix: String,
+    pub(super) prefix: String,
     /// The maximum number of workers of the thread.
-    pub(crate) most: u32,
+    pub(super) most: u32,
     /// Whether it may lead workers of its own.
-    pub(crate) can_spawn: bool,
+    pub(super) can_spawn: bool,
     /// The tools that it may call, sorted; `None` allows all of its agent's.
-    pub(crate) tools: Option<Vec<String>>,
+    pub(super) tools: Option<Vec<String>>,
     /// Its purpose, if given.
-    pub(crate) description: Option<String>,
+    pub(super) description: Option<String>,
     /// Its share of the budget, if given.
-    pub(crate) budget: Option<Share>,
+    pub(super) budget: Option<Share>,
     /// Whether it starts without a message.
-    pub(crate) idle: bool,
+    pub(super) idle: bool,
 }
 
 impl NewChild<'_> {
     /// The child's share of its creator's budget. The call's share precedes the entry's.
-    pub(crate) fn share(&self) -> Option<&Share> {
+    pub(super) fn share(&self) -> Option<&Share> {
         let said = self.worker.as_ref().and_then(|worker| worker.budget.as_ref());
         said.or(self.entry.budget.as_ref())
     }
 
     /// The child's row.
-    pub(crate) fn child(&self, reference: String, side: Side, group: Option<String>, now: i64) -> Child {
+    pub(super) fn child(&self, reference: String, side: Side, group: Option<String>, now: i64) -> Child {
         let idle = self.worker.as_ref().is_some_and(|worker| worker.idle);
         Child {
             reference,
@@ -80,7 +80,7 @@ impl NewChild<'_> {
     }
 
     /// The child's specification, except for the parts that depend on the parent's state.
-    pub(crate) fn spec(&self, child: &Child) -> ChildSpec {
+    pub(super) fn spec(&self, child: &Child) -> ChildSpec {
         ChildSpec {
             agent: child.agent.clone(),
             owner: None,
@@ -101,7 +101,7 @@ impl NewChild<'_> {
     }
 
     /// Applies the activation that queued the call, if the message of the call names one.
-    pub(crate) fn begun_by(&mut self, reply: &Row) {
+    pub(super) fn begun_by(&mut self, reply: &Row) {
         self.begun = ImmediateStart::of(reply);
         let Some(begun) = &self.begun else { return };
         self.name = self.name.take().or_else(|| begun.name.clone());
@@ -111,7 +111,7 @@ impl NewChild<'_> {
     }
 
     /// The maximum number of instances of this entry.
-    pub(crate) fn most(&self) -> Option<u32> {
+    pub(super) fn most(&self) -> Option<u32> {
         self.entry.resumable.as_ref().and_then(|resumable| resumable.max_instances)
     }
 
@@ -119,11 +119,11 @@ impl NewChild<'_> {
         self.entry.resumable.is_some()
     }
 
-    pub(crate) fn blocking(&self) -> bool {
+    pub(super) fn blocking(&self) -> bool {
         self.entry.blocks()
     }
 
-    pub(crate) fn facts(&self, side: Side, group: Option<String>) -> ChildInfo {
+    fn facts(&self, side: Side, group: Option<String>) -> ChildInfo {
         let worker = self.worker.as_ref();
         let described = worker.and_then(|worker| worker.description.clone());
         ChildInfo {
@@ -151,7 +151,7 @@ impl NewChild<'_> {
     }
 
     /// The side that receives the parent's messages. In a child that receives only one, the side that begins.
-    pub(crate) fn hears(&self) -> Side {
+    fn hears(&self) -> Side {
         match self.entry.resumable.as_ref().map(|resumable| resumable.receives_messages) {
             Some(ReceivingSide::SideB) => Side::B,
             Some(ReceivingSide::SideA) | None => Side::A,
@@ -176,29 +176,29 @@ pub(crate) enum SubagentCall<'a> {
 /// A message to a worker.
 #[derive(Clone)]
 pub(crate) struct WorkerMessage {
-    pub(crate) id: String,
-    pub(crate) words: Content,
+    pub(super) id: String,
+    pub(super) words: Content,
     /// Whether the call waits for the outcome.
-    pub(crate) waits: bool,
+    pub(super) waits: bool,
     /// Whether a busy worker accepts the message: it then reads it at its next step.
-    pub(crate) queues: bool,
+    pub(super) queues: bool,
 }
 
 /// A call that waits for workers.
 #[derive(Clone)]
 pub(crate) struct WorkersWait {
-    pub(crate) ids: Vec<String>,
+    pub(super) ids: Vec<String>,
     /// Whether one outcome is enough.
-    pub(crate) any: bool,
+    pub(super) any: bool,
     /// The timeout; 0 returns what is available now.
-    pub(crate) lasts_us: i64,
+    pub(super) lasts_us: i64,
     /// Seq of the reply with the call; 0 for a call from code.
-    pub(crate) batch: i64,
+    pub(super) batch: i64,
 }
 
 impl SubagentCall<'_> {
     /// The same call in another trace.
-    pub(crate) fn in_trace(&self, trace: Option<Trace>) -> Self {
+    pub(super) fn in_trace(&self, trace: Option<Trace>) -> Self {
         let mut call = self.clone();
         let words = match &mut call {
             SubagentCall::Create(new) => &mut new.words,
@@ -215,16 +215,16 @@ impl SubagentCall<'_> {
 #[derive(Default)]
 pub(crate) struct Dispatch {
     /// The immediate result; `None` when the call waits for the child's answer.
-    pub(crate) result: Option<ToolResult>,
+    pub(super) result: Option<ToolResult>,
     /// The wait that the call opened; it parks the run.
-    pub(crate) opened: Option<Wait>,
+    pub(super) opened: Option<Wait>,
     /// Other changes of the transition.
-    pub(crate) applied: FollowUp,
+    pub(super) applied: FollowUp,
 }
 
 impl Dispatch {
     /// A call with an immediate result.
-    pub(crate) fn now(result: ToolResult) -> Dispatch {
+    pub(super) fn now(result: ToolResult) -> Dispatch {
         Dispatch { result: Some(result), ..Dispatch::default() }
     }
 }

@@ -27,7 +27,7 @@ impl Descendants<'_> {
     }
 
     /// Terminates all children.
-    pub(crate) fn terminate_children(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+    fn terminate_children(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         self.each_child(
             state,
             sql,

@@ -14,12 +14,12 @@ use crate::store::log::Event;
 use crate::store::runs::Parking;
 use crate::store::state::State;
 
-pub(crate) fn refused(text: impl Into<String>) -> ToolResult {
+pub(super) fn refused(text: impl Into<String>) -> ToolResult {
     ToolResult::error(text)
 }
 
 /// Refuses to wait where the run cannot be parked.
-pub(crate) fn may_wait(
+pub(super) fn may_wait(
     waits: bool,
     receipt: Option<i64>,
     parking: Parking,
@@ -34,7 +34,7 @@ pub(crate) fn may_wait(
 
 impl Subagents<'_> {
     /// Checks the limits on depth and number of children, and the content of the first message.
-    pub(crate) fn room_for(
+    pub(super) fn room_for(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -86,7 +86,7 @@ impl Subagents<'_> {
     }
 
     /// Checks the text and files of an envelope.
-    pub(crate) fn check_content(&self, sql: &dyn Sql, words: &Content) -> Result<Option<ToolResult>> {
+    pub(super) fn check_content(&self, sql: &dyn Sql, words: &Content) -> Result<Option<ToolResult>> {
         let mut missing = Vec::new();
         for path in &words.files {
             if !matches!(crate::engine::files::attach::stat(sql, "attachments", path), Ok(Some(_))) {

@@ -22,19 +22,19 @@ use crate::store::state::State;
 const TOLD_BYTES: usize = 1 << 20;
 
 /// Files of another thread that are stored here but not attached yet.
-pub(crate) struct Copies {
+pub(super) struct Copies {
     files: Vec<StagedFile>,
     /// Files that cannot be copied. Another attempt would not help.
-    pub(crate) missing: Vec<MissingFile>,
+    pub(super) missing: Vec<MissingFile>,
 }
 
 /// A file that cannot be copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MissingFile {
+pub(super) struct MissingFile {
     /// The path in the other thread.
-    pub(crate) path: String,
+    path: String,
     /// The reason, as a sentence.
-    pub(crate) why: String,
+    why: String,
 }
 
 impl std::fmt::Display for MissingFile {
@@ -57,13 +57,13 @@ struct StatAnswer {
 
 impl Copies {
     /// No copies.
-    pub(crate) const fn none() -> Copies {
+    const fn none() -> Copies {
         Copies { files: Vec::new(), missing: Vec::new() }
     }
 
     /// Attaches every file below `/attachments/`. The message with these paths is stored in the same
     /// transition.
-    pub(crate) fn place(
+    pub(super) fn place(
         &self,
         thread: &Thread,
         state: &mut State,
@@ -82,7 +82,7 @@ impl Subagents<'_> {
     /// Errors that another attempt may overcome: `overloaded` when the other thread does not reply, a file
     /// breaks off, or a file is replaced or removed during the copy. Files copied before the error are
     /// deleted.
-    pub(crate) fn copy_from<'a>(
+    pub(super) fn copy_from<'a>(
         &'a self,
         from: &'a str,
         paths: &'a [String],
@@ -122,7 +122,7 @@ impl Subagents<'_> {
     }
 
     /// Deletes the copies that were not attached.
-    pub(crate) fn copied(&self, copies: Copies) {
+    pub(super) fn copied(&self, copies: Copies) {
         let any = !copies.files.is_empty();
         drop(copies);
         if any {

@@ -42,7 +42,7 @@ fn parent_of(envelope: &Envelope, birth: &ChildSpec) -> Parent {
 impl Subagents<'_> {
     /// Creates this thread as a child and receives the envelope, in one transaction. Returns `None` if the
     /// thread exists as a child of the same parent.
-    pub(crate) fn create_as_child(
+    pub(super) fn create_as_child(
         &self,
         id: &str,
         envelope: &Envelope,
@@ -95,7 +95,7 @@ impl Subagents<'_> {
     }
 
     /// Adds the parent's first input to this thread: the arguments, then the message.
-    pub(crate) fn begin(
+    pub(super) fn begin(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -130,7 +130,7 @@ impl Subagents<'_> {
     }
 
     /// Adds a message of the parent and starts a run.
-    pub(crate) fn receive_words(
+    pub(super) fn receive_words(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -144,7 +144,7 @@ impl Subagents<'_> {
     }
 
     /// Starts a run for the parent's message, unless one is active.
-    pub(crate) fn start_for_parent(
+    pub(super) fn start_for_parent(
         &self,
         state: &mut State,
         sql: &dyn Sql,

@@ -27,18 +27,18 @@ use crate::store::state::State;
 
 /// The stored specification of a pending child: [`Child::body`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct PendingChild {
+pub(super) struct PendingChild {
     /// Its `env` holds only the values given at the creation, without inherited ones.
-    pub(crate) birth: ChildSpec,
+    pub(super) birth: ChildSpec,
     /// Names that the child does not inherit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) withheld: Vec<String>,
+    pub(super) withheld: Vec<String>,
     /// The maximum number of instances of its entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) most: Option<u32>,
+    pub(super) most: Option<u32>,
     /// The latest requester: a message, or the code that ran in a call.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) by: String,
+    pub(super) by: String,
 }
 
 impl PendingChild {
@@ -194,7 +194,7 @@ impl Subagents<'_> {
     }
 
     /// Gives up a child that has waited too long.
-    pub(crate) fn give_up(&self, reference: &str) -> Result<()> {
+    pub(super) fn give_up(&self, reference: &str) -> Result<()> {
         let now = self.host.now_us();
         let applied = self.transition(|state, sql| {
             let mut applied = FollowUp::default();
@@ -236,7 +236,7 @@ impl Subagents<'_> {
 
     /// Stores a pending child. If the model repeats an equal request in a later message, it finds the
     /// existing row. Equal calls in one message create separate children.
-    pub(crate) fn defer_child(
+    pub(super) fn defer_child(
         &self,
         state: &mut State,
         sql: &dyn Sql,

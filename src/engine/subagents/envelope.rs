@@ -25,16 +25,16 @@ use crate::text::first_bytes;
 
 /// A message between a thread and its child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Envelope {
+pub(super) struct Envelope {
     /// The sending thread.
-    pub(crate) from: String,
+    pub(super) from: String,
     /// The sequence number for this pair and direction. 0 marks a question, which is answered at once and not
     /// stored.
-    pub(crate) n: i64,
-    pub(crate) what: EnvelopeBody,
+    pub(super) n: i64,
+    pub(super) what: EnvelopeBody,
     /// The generation of the thread at the top of the family.
     #[serde(default = "first_life", skip_serializing_if = "is_first_life")]
-    pub(crate) life: i64,
+    pub(super) life: i64,
 }
 
 /// The content of an envelope.
@@ -77,7 +77,7 @@ pub(crate) enum EnvelopeBody {
 
 impl EnvelopeBody {
     /// The grant that the envelope carries.
-    pub(crate) fn grant(&self) -> Option<&Caps> {
+    pub(super) fn grant(&self) -> Option<&Caps> {
         match self {
             EnvelopeBody::Create(birth) => birth.words.grant.as_ref(),
             EnvelopeBody::Message(words) => words.grant.as_ref(),
@@ -89,40 +89,40 @@ impl EnvelopeBody {
 /// The specification of a new child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ChildSpec {
-    pub(crate) agent: String,
-    pub(crate) owner: Option<String>,
-    pub(crate) depth: u32,
-    pub(crate) blocking: bool,
-    pub(crate) resumable: bool,
+    pub(super) agent: String,
+    pub(super) owner: Option<String>,
+    pub(super) depth: u32,
+    pub(super) blocking: bool,
+    pub(super) resumable: bool,
     #[serde(default)]
-    pub(crate) communication: Communication,
+    pub(super) communication: Communication,
     /// The side that receives the parent's messages, `a` or `b`.
-    pub(crate) hears: String,
+    pub(super) hears: String,
     #[serde(default)]
-    pub(crate) name: Option<String>,
+    pub(super) name: Option<String>,
     #[serde(default)]
-    pub(crate) arguments: Map<String, Value>,
+    pub(super) arguments: Map<String, Value>,
     /// Values of variables.
     #[serde(default, skip_serializing_if = "EncryptedValues::is_empty")]
-    pub(crate) env: EncryptedValues,
-    pub(crate) words: Content,
+    pub(super) env: EncryptedValues,
+    pub(super) words: Content,
     /// Whether the child waits for [`EnvelopeBody::Begin`] before its first run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) held: bool,
+    pub(super) held: bool,
     /// Whether the child starts without a message, and therefore idle.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) idle: bool,
+    pub(super) idle: bool,
     /// The tools that the child may call; `None` allows all of its agent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) tools: Option<Vec<String>>,
+    pub(super) tools: Option<Vec<String>>,
     /// Whether the child may lead workers.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
-    pub(crate) spawns: bool,
+    pub(super) spawns: bool,
 }
 
 impl Envelope {
     /// Whether the envelope creates a held child.
-    pub(crate) fn holds(&self) -> bool {
+    pub(super) fn holds(&self) -> bool {
         matches!(&self.what, EnvelopeBody::Create(birth) if birth.held)
     }
 }
@@ -130,15 +130,15 @@ impl Envelope {
 /// A message, and the paths of its files in the sender's thread.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Content {
-    pub(crate) text: String,
+    pub(super) text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) files: Vec<String>,
+    pub(super) files: Vec<String>,
     /// The trace that continues in the receiver ([`crate::trace::Trace`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) trace: Option<String>,
+    pub(super) trace: Option<String>,
     /// The budget granted with the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) grant: Option<Caps>,
+    pub(super) grant: Option<Caps>,
 }
 
 /// The news that a wait opened or closed.
@@ -163,14 +163,14 @@ pub(crate) enum WaitFrame {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     /// The id of the run.
-    pub(crate) run: i64,
+    pub(super) run: i64,
     /// The newest envelope that the run received.
-    pub(crate) answers: i64,
-    pub(crate) ending: Ending,
-    pub(crate) words: Content,
+    pub(super) answers: i64,
+    pub(super) ending: Ending,
+    pub(super) words: Content,
     /// The usage of the child's grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) books: Option<UsageReport>,
+    pub(super) books: Option<UsageReport>,
 }
 
 /// The kind of an outcome.
@@ -184,7 +184,7 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    pub(crate) const fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Ending::Result => "result",
             Ending::Failure => "failure",
@@ -194,7 +194,7 @@ impl Ending {
 }
 
 /// Cuts a text to the size limit of an envelope, with a note about the cut.
-pub(crate) fn bounded(text: &str) -> String {
+pub(super) fn bounded(text: &str) -> String {
     let mut most = limits::REPORT_BYTES;
     if text.len() <= most && serde_json::to_string(text).is_ok_and(|json| json.len() <= limits::LETTER_BYTES)
     {
@@ -260,4 +260,4 @@ impl Subagents<'_> {
 }
 
 /// The first message of a child that starts without any other text.
-pub(crate) const BEGIN: &str = "Begin.";
+pub(super) const BEGIN: &str = "Begin.";

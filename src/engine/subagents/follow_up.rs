@@ -13,39 +13,39 @@ use crate::store::waits::Wait;
 #[derive(Default)]
 pub(crate) struct FollowUp {
     /// Messages that the envelope added.
-    pub(crate) rows: Vec<SharedRow>,
+    pub(super) rows: Vec<SharedRow>,
     /// How the flow enters the run that starts or continues.
     pub(crate) entry: Option<EntryMode>,
     /// The status of a waiting call that received its result.
-    pub(crate) ended: Option<ToolStatus>,
+    pub(super) ended: Option<ToolStatus>,
     /// Waits that opened or closed.
     pub(crate) closed: Vec<Wait>,
     /// Frames for clients about children.
-    pub(crate) told: Vec<ChildEvent>,
+    pub(super) told: Vec<ChildEvent>,
     /// Frames for clients about the waits of descendants, each with the reference of the child.
     pub(crate) asked: Vec<(String, WaitFrame)>,
     /// A run that the envelope ended.
-    pub(crate) halted: Option<HaltedRun>,
+    pub(super) halted: Option<HaltedRun>,
     /// A run that the envelope made fail.
     pub(crate) failed: Option<HaltedRun>,
     /// Frames for clients about budgets.
     pub(crate) budgets: Vec<BudgetNotice>,
     /// Whether the thread was terminated.
-    pub(crate) terminated: bool,
+    pub(super) terminated: bool,
 }
 
 /// A `subagent` frame about a child.
-pub(crate) struct ChildEvent {
+pub(super) struct ChildEvent {
     /// `started`, `completed`, `failed` or `closed`.
-    pub(crate) event: &'static str,
-    pub(crate) alias: Option<String>,
-    pub(crate) reference: String,
-    pub(crate) agent: String,
+    pub(super) event: &'static str,
+    pub(super) alias: Option<String>,
+    pub(super) reference: String,
+    pub(super) agent: String,
 }
 
 impl FollowUp {
     /// Adds a frame about a child.
-    pub(crate) fn tells(&mut self, event: &'static str, child: &Child) {
+    pub(super) fn tells(&mut self, event: &'static str, child: &Child) {
         let (alias, reference, agent) =
             (child.facts.alias.clone(), child.reference.clone(), child.agent.clone());
         self.told.push(ChildEvent { event, alias, reference, agent });

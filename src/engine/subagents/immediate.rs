@@ -32,21 +32,21 @@ const MARK: &str = "immediate";
 
 /// The data in the message of such a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ImmediateStart {
+pub(super) struct ImmediateStart {
     /// The place in the row of its variables; 1 without hints.
     #[serde(default)]
     place: u32,
     /// The child's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) name: Option<String>,
+    pub(super) name: Option<String>,
     /// The child's first message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) text: Option<String>,
+    pub(super) text: Option<String>,
 }
 
 impl ImmediateStart {
     /// The data in a call's message, if an activation queued the call.
-    pub(crate) fn of(reply: &Row) -> Option<ImmediateStart> {
+    pub(super) fn of(reply: &Row) -> Option<ImmediateStart> {
         let metadata: Map<String, Value> = crate::json::from_str(reply.metadata.as_deref()?).ok()?;
         crate::json::from_value(metadata.get(MARK)?.clone()).ok()
     }
@@ -54,10 +54,10 @@ impl ImmediateStart {
 
 /// Values that move from the thread to a child.
 #[derive(Default)]
-pub(crate) struct ConsumedValues {
-    pub(crate) given: OwnValues,
+pub(super) struct ConsumedValues {
+    pub(super) given: OwnValues,
     /// Names of the thread's values to delete.
-    pub(crate) names: Vec<String>,
+    names: Vec<String>,
 }
 
 /// The bit of a side in `meta.activates`, which holds the prompts of a new thread that have not become active
@@ -70,18 +70,18 @@ const fn bit(side: Side) -> i64 {
 }
 
 /// The name of a variable at a place of its row. The first place has the plain name.
-pub(crate) fn at(name: &str, place: u32) -> String {
+fn at(name: &str, place: u32) -> String {
     if place < 2 { name.to_owned() } else { format!("{name}__{place}") }
 }
 
 /// The names of the variables that an entry uses as hints.
-pub(crate) fn hints(immediate: &Immediate) -> impl Iterator<Item = &str> {
+fn hints(immediate: &Immediate) -> impl Iterator<Item = &str> {
     let Immediate { name_env, description_env, scoped_env } = immediate;
     name_env.iter().chain(description_env).chain(scoped_env).map(String::as_str)
 }
 
 /// The places at which a hint has a value, in order.
-pub(crate) fn places(immediate: &Immediate, own: &VariableSet) -> Vec<u32> {
+fn places(immediate: &Immediate, own: &VariableSet) -> Vec<u32> {
     let mut found = SortedSet::new();
     for hint in hints(immediate) {
         for (name, _) in own.iter() {
@@ -224,7 +224,7 @@ impl Subagents<'_> {
     }
 
     /// The values that such a child takes from the thread, in the transition that creates it.
-    pub(crate) fn taken_by(
+    pub(super) fn taken_by(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -248,7 +248,7 @@ impl Subagents<'_> {
     }
 
     /// Deletes these values from the thread. Its other children keep theirs.
-    pub(crate) fn take_away(
+    pub(super) fn take_away(
         &self,
         state: &mut State,
         sql: &dyn Sql,

@@ -139,7 +139,7 @@ impl Subagents<'_> {
     }
 
     /// Performs the effects of a received envelope after its transition.
-    pub(crate) fn after_commit(&self, applied: FollowUp) -> Result<()> {
+    pub(super) fn after_commit(&self, applied: FollowUp) -> Result<()> {
         if applied.terminated {
             self.effects().abort_effects();
         }
@@ -169,7 +169,7 @@ impl Subagents<'_> {
         Ok(())
     }
 
-    pub(crate) fn receive_from_parent(
+    pub(super) fn receive_from_parent(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -354,7 +354,7 @@ impl Subagents<'_> {
     /// Queues a silent message with a child's text, in the role that triggers the side that created it (spec
     /// §35.9).
     #[expect(clippy::too_many_arguments, reason = "one message's facts")]
-    pub(crate) fn queue_words(
+    pub(super) fn queue_words(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -380,7 +380,7 @@ impl Subagents<'_> {
 
     /// Inserts the message without checking for room. Returns `None` in a terminated thread.
     #[expect(clippy::too_many_arguments, reason = "one message's facts")]
-    pub(crate) fn insert_words(
+    pub(super) fn insert_words(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -412,7 +412,7 @@ impl Subagents<'_> {
     }
 
     /// Marks a child as terminated, and ends the calls that wait for it.
-    pub(crate) fn lose_child(
+    pub(super) fn lose_child(
         &self,
         state: &mut State,
         sql: &dyn Sql,

@@ -137,9 +137,9 @@ impl Subagents<'_> {
 }
 
 /// The maximum size of a custom status, in bytes.
-pub(crate) const STATUS_BYTES: usize = 512;
+pub(super) const STATUS_BYTES: usize = 512;
 
 /// The metadata of a message from a child.
-pub(crate) fn metadata(reference: &str, event: &str) -> Value {
+pub(super) fn metadata(reference: &str, event: &str) -> Value {
     json!({ "subagent_id": reference, "subagent_event": event })
 }

@@ -43,7 +43,7 @@ fn facts(child: &Child) -> [(&'static str, Value); 8] {
 }
 
 /// A child's entry in lists for models. A worker is listed by the id that models know.
-pub(crate) fn listed(child: &Child) -> String {
+pub(super) fn listed(child: &Child) -> String {
     let name = child.facts.name.as_deref().map_or(String::new(), |name| format!(" \"{name}\""));
     let id = child.facts.alias.as_ref().unwrap_or(&child.reference);
     format!("{id}{name} ({})", child.agent)

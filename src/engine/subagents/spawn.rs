@@ -78,7 +78,7 @@ fn begun_told(child: &Child, receipt: Option<i64>) -> Dispatch {
 impl Subagents<'_> {
     /// Sends a message to a child, with its share of the budget. The child's row must be written afterwards.
     /// Returns an error result if the budget does not suffice.
-    pub(crate) fn write_to_child(
+    pub(super) fn write_to_child(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -348,7 +348,7 @@ impl Subagents<'_> {
     }
 
     /// Makes the receipt wait for the answer to the last envelope.
-    pub(crate) fn begin_wait(
+    pub(super) fn begin_wait(
         &self,
         state: &State,
         sql: &dyn Sql,
@@ -384,6 +384,6 @@ fn started(child: &Child) -> String {
     format!("Subagent \"{}\" was started with the reference {}. {after}", child.agent, child.reference)
 }
 
-pub(crate) fn written(child: &Child) -> String {
+fn written(child: &Child) -> String {
     format!("The message was sent to the subagent {}. Its answer arrives as a message.", listed(child))
 }

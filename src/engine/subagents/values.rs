@@ -31,18 +31,18 @@ pub(crate) struct EncryptedValues {
 
 impl EncryptedValues {
     /// Whether it changes nothing.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.values.is_empty() && self.deleted.is_empty()
     }
 }
 
 /// Values and restrictions of a child beyond what it inherits.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OwnValues {
+pub(super) struct OwnValues {
     /// The child's own values.
-    pub(crate) values: Vec<PlainVariable>,
+    pub(super) values: Vec<PlainVariable>,
     /// Names that the child does not inherit, at any place of their row ([`base`]).
-    pub(crate) withheld: Vec<String>,
+    pub(super) withheld: Vec<String>,
 }
 
 /// The binding of the encrypted values in an envelope.
@@ -51,7 +51,7 @@ fn object(child: &str) -> String {
 }
 
 /// The name without its place in a row: `CITY` of `CITY__2` (spec §8.7).
-pub(crate) fn base(name: &str) -> &str {
+fn base(name: &str) -> &str {
     match name.rsplit_once("__") {
         Some((base, place)) if !place.is_empty() && place.bytes().all(|byte| byte.is_ascii_digit()) => base,
         _ => name,
@@ -59,7 +59,7 @@ pub(crate) fn base(name: &str) -> &str {
 }
 
 /// The names that an agent's definitions declare as `scoped`. Its threads do not inherit them.
-pub(crate) fn scoped<'c>(catalog: &'c crate::definitions::Catalog, agent: &'c Agent) -> Vec<&'c str> {
+fn scoped<'c>(catalog: &'c crate::definitions::Catalog, agent: &'c Agent) -> Vec<&'c str> {
     let found = graph::reach(catalog, agent);
     let variables = found.iter().flat_map(|found| found.item.variables());
     variables.filter(|variable| variable.scoped).map(|variable| variable.name.as_str()).collect()
@@ -76,7 +76,7 @@ impl Descendants<'_> {
     /// # Errors
     /// `encryption_unavailable` for a value of the thread that cannot be read. No other value may take its
     /// place in a child.
-    pub(crate) fn child_values(
+    pub(super) fn child_values(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -100,7 +100,7 @@ impl Descendants<'_> {
 
     /// The variables that a child of this agent requires, and those without a value (spec §25). Considers
     /// these values, the account, the instance, the Worker's variables and the definitions.
-    pub(crate) fn child_needs(&self, agent: &Agent, values: &[PlainVariable]) -> RequiredVariables {
+    pub(super) fn child_needs(&self, agent: &Agent, values: &[PlainVariable]) -> RequiredVariables {
         self.variables().needs(agent, &|name| values.iter().any(|value| value.name == name))
     }
 
@@ -115,7 +115,7 @@ impl Descendants<'_> {
 
     /// The initial values of a child, encrypted for it, and its needs. A child that waits for more values
     /// stores only its given ones.
-    pub(crate) fn begin_with(
+    pub(super) fn begin_with(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -173,7 +173,7 @@ impl Descendants<'_> {
 
     /// Applies the parent's change of values in a child, inside the transition that receives it. A failure is
     /// logged for the operator, because the parent cannot correct it.
-    pub(crate) fn receive_env(
+    pub(super) fn receive_env(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -220,7 +220,7 @@ impl Descendants<'_> {
 
 /// The error result for a child that lacks values. `request` is the id under which they can be posted (spec
 /// §25).
-pub(crate) fn env_required(
+pub(super) fn env_required(
     agent: &str,
     needs: &RequiredVariables,
     thread: &str,

@@ -26,7 +26,7 @@ use crate::store::{outbox, receipts};
 impl Subagents<'_> {
     /// Parks the run on a receipt, unless its result exists already. When it parks, it never returns: this
     /// flow ends, and another one continues the run.
-    pub(crate) async fn park(&self, call: &Call) -> Result<ToolResult> {
+    pub(super) async fn park(&self, call: &Call) -> Result<ToolResult> {
         let parked = self.transition(|state, sql| {
             let receipt = receipts::find(sql, call.seq)?.filter(|receipt| receipt.kind == Kind::Subagent);
             if let Some(result) = receipt.and_then(|receipt| receipt.result) {
@@ -53,7 +53,7 @@ impl Subagents<'_> {
     }
 
     /// Ends the wait for a child. Stores the result on the receipt and resumes the run.
-    pub(crate) fn end_wait(
+    pub(super) fn end_wait(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -193,7 +193,7 @@ impl Subagents<'_> {
     }
 
     /// The child's answer to a poll.
-    pub(crate) fn answer_check(&self, asked: i64) -> Result<Value> {
+    pub(super) fn answer_check(&self, asked: i64) -> Result<Value> {
         self.read(|state, sql| {
             let Some(parent) = &state.meta.parent else {
                 return Err(Error::new(Code::Conflict, "It is no subagent."));
@@ -218,7 +218,7 @@ impl Phase {
     }
 
     /// The phase in which a parked run continues.
-    pub(crate) const fn resumed(self) -> Phase {
+    const fn resumed(self) -> Phase {
         match self {
             Phase::ParkedAtStart => Phase::Start,
             Phase::ParkedAtModel => Phase::Model,

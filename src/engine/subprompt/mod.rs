@@ -53,7 +53,7 @@ enum SubpromptStep {
 impl Subprompts<'_> {
     /// Runs a prompt: one request to its model, then the calls of the reply. `scope` is the inside of the
     /// call.
-    pub(crate) async fn subprompt(
+    pub(super) async fn subprompt(
         &self,
         scope: &Scope,
         outer: &Definitions<'_>,
@@ -207,7 +207,7 @@ impl Subprompts<'_> {
     }
 
     /// Logs an attempt of a prompt's step that will not end. `receipt`: of the prompt's call.
-    pub(crate) fn log_cut_off(
+    pub(super) fn log_cut_off(
         &self,
         state: &mut State,
         sql: &dyn Sql,

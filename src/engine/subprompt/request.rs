@@ -16,7 +16,7 @@ use crate::store::runs::Step;
 use crate::store::window::with_notes;
 
 impl Subprompts<'_> {
-    pub(crate) fn inner_request(
+    pub(super) fn inner_request(
         &self,
         definitions: &Definitions<'_>,
         step: Step,

@@ -12,7 +12,7 @@ use crate::text::first_bytes;
 const SUMMARY_BYTES: usize = 1 << 10;
 
 /// The result of a call of a prompt. It is an error if a call of the reply has failed.
-pub(crate) fn compose(entry: &ToolEntry, reply: &Row, results: &[SharedRow]) -> ToolResult {
+pub(super) fn compose(entry: &ToolEntry, reply: &Row, results: &[SharedRow]) -> ToolResult {
     let wanted = |flag: Option<bool>| flag.unwrap_or(true);
     let said = with_notes(reply.content.clone().unwrap_or_default(), reply);
     let mut parts = Vec::new();

@@ -17,7 +17,7 @@ use crate::store::{jobs, logs};
 
 impl Summarizer<'_> {
     /// Logs an attempt that has ended, and charges its usage.
-    pub(crate) fn charge_summary(
+    pub(super) fn charge_summary(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -79,7 +79,7 @@ impl Summarizer<'_> {
     }
 
     /// Charges lost attempts once their size is known, before the next request is sent.
-    pub(crate) fn charge_lost(&self, work: &mut Work, job: &Job, request: &ChatRequest) -> Result<()> {
+    pub(super) fn charge_lost(&self, work: &mut Work, job: &Job, request: &ChatRequest) -> Result<()> {
         let asked = self.asked_in(work, job.attempts.saturating_sub(1)).filter(|_| work.lost > 0);
         let Some((_, _, model)) = asked else { return Ok(()) };
         let size = self.budgets().size_of(model, request)?;

@@ -42,7 +42,7 @@ const HEAD: &str = "Summary of the conversation so far (the messages themselves 
 
 /// State in the memory of the object.
 #[derive(Default)]
-pub(crate) struct Summaries {
+pub(super) struct Summaries {
     /// A summary that the last request has shown to be due, until its job is written.
     plan: RefCell<Option<Plan>>,
     /// The summary that a job has just stored: its epoch, and the last message that it covers.
@@ -55,7 +55,7 @@ pub(crate) struct Summaries {
 
 impl Summaries {
     /// Wakes the waiting steps after an attempt.
-    pub(crate) fn notify(&self) {
+    pub(super) fn notify(&self) {
         for waiting in self.waiting.borrow_mut().drain(..) {
             let _nobody_waits = waiting.send(());
         }
@@ -72,7 +72,7 @@ struct Plan {
 
 /// A job's data: its range and its progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Work {
+struct Work {
     /// The epoch with which it began.
     epoch: i64,
     /// Seq of the last message in its range.
@@ -135,18 +135,18 @@ impl Work {
 }
 
 /// The summary settings of a prompt; `None` if it has none.
-pub(crate) fn settings_of(prompt: &Prompt) -> Option<&SummarySettings> {
+fn settings_of(prompt: &Prompt) -> Option<&SummarySettings> {
     prompt.summary.as_ref().filter(|settings| prompt.include_chat && settings.mode != SummaryMode::Off)
 }
 
 /// Seq of the last message that is replaced by the summary in the requests of a prompt.
-pub(crate) fn covered(state: &State, prompt: &Prompt) -> i64 {
+pub(super) fn covered(state: &State, prompt: &Prompt) -> i64 {
     let current = state.meta.summary.as_ref().filter(|_| settings_of(prompt).is_some());
     current.map_or(0, SummaryState::covers)
 }
 
 /// The turns that are complete now.
-pub(crate) fn turns_of(run: Option<&Run>) -> TurnCounts {
+fn turns_of(run: Option<&Run>) -> TurnCounts {
     run.map_or(TurnCounts::default(), |run| TurnCounts {
         runs: if run.end.is_some() { run.id } else { run.id - 1 },
         of_session: run.turns,
@@ -167,7 +167,7 @@ pub(crate) fn message_of(summary: &Summary) -> CachedJson<ChatMessage> {
 
 impl Summarizer<'_> {
     /// The message with the summary in the requests of a prompt. Read once while the object lives.
-    pub(crate) fn summary_part(&self, prompt: &Prompt) -> Result<Option<CachedJson<ChatMessage>>> {
+    pub(super) fn summary_part(&self, prompt: &Prompt) -> Result<Option<CachedJson<ChatMessage>>> {
         self.read_mut(|state, sql| {
             if covered(state, prompt) == 0 {
                 return Ok(None);
@@ -187,7 +187,7 @@ impl Summarizer<'_> {
 
     /// Checks whether a request has left too little space. A due summary is written with the next transaction
     /// of the run.
-    pub(crate) fn plan_summary(
+    pub(super) fn plan_summary(
         &self,
         definitions: &Definitions<'_>,
         state: &State,
@@ -221,7 +221,7 @@ impl Summarizer<'_> {
     }
 
     /// Writes the job of a due summary, inside a transaction of the run.
-    pub(crate) fn schedule_summary(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
+    pub(super) fn schedule_summary(&self, state: &mut State, sql: &dyn Sql, now: i64) -> Result<()> {
         let Some(plan) = self.ephemeral.summaries.plan.borrow_mut().take() else { return Ok(()) };
         if state.meta.summary.as_ref().map_or(0, |current| current.epoch) != plan.epoch {
             return Ok(());
@@ -253,7 +253,7 @@ impl Summarizer<'_> {
 
     /// Handles a changed or deleted message. A summary that covers it is no longer sent, and a new one is
     /// made. A summary in progress that covers it is discarded.
-    pub(crate) fn unsettle_summary(&self, state: &mut State, sql: &dyn Sql, seq: i64) -> Result<()> {
+    pub(super) fn unsettle_summary(&self, state: &mut State, sql: &dyn Sql, seq: i64) -> Result<()> {
         if let Some(mut job) = jobs::of_kind(state, sql, Kind::Summary)?
             && let Some(work) = Work::read(&job.data).filter(|work| seq <= work.upto)
         {
@@ -281,7 +281,7 @@ impl Summarizer<'_> {
 
     /// Handles the removal of messages from this one on. A summary that covers one of them is replaced by the
     /// newest that covers none, or by the messages. A summary of them in progress is not stored.
-    pub(crate) fn cut_summary(&self, state: &mut State, sql: &dyn Sql, first: i64) -> Result<()> {
+    pub(super) fn cut_summary(&self, state: &mut State, sql: &dyn Sql, first: i64) -> Result<()> {
         self.ephemeral.summaries.plan.borrow_mut().take();
         if let Some(job) = jobs::of_kind(state, sql, Kind::Summary)?
             && Work::read(&job.data).is_none_or(|work| work.upto >= first)
@@ -312,14 +312,14 @@ impl Summarizer<'_> {
 
     /// Pauses summaries after too many failures in a row, until more turns have come. The next run reports
     /// it.
-    pub(crate) fn pause_summaries(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+    pub(super) fn pause_summaries(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let current = state.meta.summary.clone().unwrap_or_default();
         let paused = Some(turns_of(state.run.as_ref()));
         hold(state, sql, SummaryState { paused, untold: true, ..current })
     }
 
     /// The diagnostic of paused summaries, for a run that begins.
-    pub(crate) fn paused_summaries(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Diagnostic>> {
+    pub(super) fn paused_summaries(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Diagnostic>> {
         let Some(current) = state.meta.summary.clone().filter(|current| current.untold) else {
             return Ok(None);
         };
@@ -334,7 +334,7 @@ impl Summarizer<'_> {
     }
 
     /// Sends an event about a stored summary to listeners.
-    pub(crate) fn announce_summary(&self) -> Result<()> {
+    pub(super) fn announce_summary(&self) -> Result<()> {
         let Some((epoch, upto)) = self.ephemeral.summaries.stored.take() else { return Ok(()) };
         let upto = self.read(|state, _| Ok(message_id(&state.meta.stem, upto)))?;
         self.emit("summary_updated", json!({ "epoch": epoch, "upto": upto }));
@@ -343,7 +343,7 @@ impl Summarizer<'_> {
 
     /// Waits a limited time for a due summary, if the prompt enables that. Returns whether the request has to
     /// be built again.
-    pub(crate) async fn summary_before_step(&self, definitions: &Definitions<'_>) -> Result<bool> {
+    pub(super) async fn summary_before_step(&self, definitions: &Definitions<'_>) -> Result<bool> {
         let before =
             settings_of(definitions.prompt).is_some_and(|settings| settings.mode == SummaryMode::BeforeStep);
         if !before {
@@ -376,14 +376,14 @@ impl Summarizer<'_> {
 }
 
 /// The contents of a request.
-pub(crate) struct RequestContents<'a> {
-    pub(crate) cause: Cause,
-    pub(crate) window: &'a Window,
+pub(super) struct RequestContents<'a> {
+    pub(super) cause: Cause,
+    pub(super) window: &'a Window,
     /// Seq of its first message.
-    pub(crate) from: i64,
-    pub(crate) span: &'a Span,
+    pub(super) from: i64,
+    pub(super) span: &'a Span,
     /// Tokens for summary and messages together.
-    pub(crate) room: usize,
+    pub(super) room: usize,
     /// Tokens of the summary in it.
-    pub(crate) summary: usize,
+    pub(super) summary: usize,
 }

@@ -17,17 +17,17 @@ pub(crate) enum Cause {
 }
 
 /// Inputs of the decision.
-pub(crate) struct Criteria<'a> {
-    pub(crate) cause: Cause,
-    pub(crate) settings: &'a SummarySettings,
+pub(super) struct Criteria<'a> {
+    pub(super) cause: Cause,
+    pub(super) settings: &'a SummarySettings,
     /// Share of the space that may be used before a summary is made.
-    pub(crate) trigger: f64,
+    pub(super) trigger: f64,
     /// Tokens for summary and messages together.
-    pub(crate) room: usize,
+    pub(super) room: usize,
     /// Tokens of the current summary.
-    pub(crate) summary: usize,
+    pub(super) summary: usize,
     /// Turns since it was made, as far as runs record.
-    pub(crate) turns: u64,
+    pub(super) turns: u64,
 }
 
 impl Criteria<'_> {
@@ -45,7 +45,7 @@ impl Criteria<'_> {
 }
 
 /// Seq of the first message that stays, if the messages before it are to be summarised.
-pub(crate) fn first_kept(window: &Window, from: i64, span: &Span, wish: &Criteria<'_>) -> Option<i64> {
+pub(super) fn first_kept(window: &Window, from: i64, span: &Span, wish: &Criteria<'_>) -> Option<i64> {
     let past: Vec<&Entry> =
         window.since(from).iter().take_while(|entry| entry.row.seq < span.turn_from).collect();
     let turn: Vec<&Entry> = span.sent(window.since(span.turn_from)).collect();

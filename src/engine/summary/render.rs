@@ -11,21 +11,21 @@ use crate::text::first_bytes;
 use crate::tokens::tokens;
 
 /// Labels of speakers, by role.
-pub(crate) struct Labels {
-    pub(crate) user: String,
-    pub(crate) assistant: String,
+pub(super) struct Labels {
+    pub(super) user: String,
+    pub(super) assistant: String,
 }
 
 /// Messages that fit into one request.
-pub(crate) struct Piece {
+pub(super) struct Piece {
     pub(crate) text: String,
     /// Seq of the last message.
-    pub(crate) upto: i64,
+    pub(super) upto: i64,
 }
 
 /// The messages after one seq up to another that fit into `room` tokens. The first is always included, cut if
 /// necessary.
-pub(crate) fn piece(sql: &dyn Sql, after: i64, upto: i64, room: usize, labels: &Labels) -> Result<Piece> {
+pub(super) fn piece(sql: &dyn Sql, after: i64, upto: i64, room: usize, labels: &Labels) -> Result<Piece> {
     let mut piece = Piece { text: String::new(), upto };
     let (mut taken, mut last) = (0, after);
     page::top_level_between(sql, after, upto, &mut |row| {
@@ -100,7 +100,7 @@ fn within(mut text: String, room: usize) -> String {
 }
 
 /// A text of at most `most` tokens. It ends with a sentence, if one ends in its second half.
-pub(crate) fn whole_sentences(text: &str, most: usize) -> String {
+pub(super) fn whole_sentences(text: &str, most: usize) -> String {
     let all = tokens(text);
     if all <= most {
         return text.to_owned();

@@ -31,7 +31,7 @@ use crate::tokens::tokens;
 use crate::work::timeout::Deadline;
 
 /// The purpose of its requests in the log.
-pub(crate) const PURPOSE: &str = "summary";
+pub(super) const PURPOSE: &str = "summary";
 
 /// The default instruction.
 const INSTRUCTION: &str = "You keep the memory of a long conversation, so that it can go on without its older messages. \
@@ -130,7 +130,7 @@ impl Summarizer<'_> {
     }
 
     /// The model of an attempt: each failure leads to the next model of the chain.
-    pub(crate) fn asked_in(&self, work: &Work, attempts: u32) -> Option<(&Prompt, &SummarySettings, &Model)> {
+    pub(super) fn asked_in(&self, work: &Work, attempts: u32) -> Option<(&Prompt, &SummarySettings, &Model)> {
         let prompt = self.catalog.prompts.get(&work.prompt)?;
         let settings = settings_of(prompt)?;
         let chain = self.usable_chain(settings.model.as_deref().unwrap_or(&prompt.model));

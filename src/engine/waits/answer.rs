@@ -12,7 +12,7 @@ use crate::request::fields::Body;
 use crate::store::waits::{Decision, Wait, WaitKind};
 
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(super) enum Answer {
     Text(String),
     Choice(u64),
     Result {
@@ -25,7 +25,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    pub(crate) fn parse(body: &mut Body) -> Result<Answer> {
+    pub(super) fn parse(body: &mut Body) -> Result<Answer> {
         let text = bounded_text(body, "text")?;
         let choice = body.take("choice");
         let result = body.take("result");
@@ -66,10 +66,10 @@ impl Answer {
 }
 
 /// The error code of a call that was denied.
-pub(crate) const DENIED: &str = "denied";
+const DENIED: &str = "denied";
 
 /// The result of a call that was denied.
-pub(crate) fn denied(wait: &Wait, reason: Option<&str>) -> ToolResult {
+pub(super) fn denied(wait: &Wait, reason: Option<&str>) -> ToolResult {
     let reason = reason.filter(|reason| !reason.trim().is_empty());
     let text = match (wait.kind, reason) {
         (WaitKind::SignIn, _) => {
@@ -88,7 +88,7 @@ pub(crate) fn denied(wait: &Wait, reason: Option<&str>) -> ToolResult {
 }
 
 /// The result of an answer.
-pub(crate) fn answered(wait: &Wait, answer: &Answer, decision: &mut Decision) -> Result<ToolResult> {
+pub(super) fn answered(wait: &Wait, answer: &Answer, decision: &mut Decision) -> Result<ToolResult> {
     let text = match (wait.kind, answer) {
         (WaitKind::Question, Answer::Text(text))
             if wait.asked.free_text || wait.asked.choices.contains(text) =>
@@ -126,7 +126,7 @@ pub(crate) fn answered(wait: &Wait, answer: &Answer, decision: &mut Decision) ->
 
 /// The content that a person filled in for an MCP server, validated by its form; `None` for a wait without a
 /// form.
-pub(crate) fn filled_in(wait: &Wait, answer: &Answer) -> Result<Option<Value>> {
+pub(super) fn filled_in(wait: &Wait, answer: &Answer) -> Result<Option<Value>> {
     let form = wait.asked.input.as_ref().and_then(|input| input.form.as_ref());
     match (form, answer) {
         (None, Answer::Done) => Ok(None),
@@ -147,7 +147,7 @@ pub(crate) fn filled_in(wait: &Wait, answer: &Answer) -> Result<Option<Value>> {
     }
 }
 
-pub(crate) fn bounded_text(body: &mut Body, field: &str) -> Result<Option<String>> {
+pub(super) fn bounded_text(body: &mut Body, field: &str) -> Result<Option<String>> {
     let text = body.string(field)?;
     match &text {
         Some(text) if text.len() > limits::ANSWER_BYTES => Err(Error::new(

@@ -22,7 +22,7 @@ use crate::store::waits;
 use crate::store::waits::{BudgetQuestion, OnExpiry, Wait, WaitData, WaitKind, WaitState};
 
 /// The outcome for a run that asked.
-pub(crate) enum Outcome<'a> {
+pub(super) enum Outcome<'a> {
     /// It continues with these additional amounts.
     Extended(&'a Limits),
     /// It has one last step.
@@ -43,19 +43,19 @@ impl Outcome<'_> {
 
 /// The effects of a settled wait.
 #[derive(Default)]
-pub(crate) struct Settlement {
+pub(super) struct Settlement {
     /// How the flow enters the run that continues.
-    pub(crate) entry: Option<EntryMode>,
+    pub(super) entry: Option<EntryMode>,
     /// The run that has ended.
-    pub(crate) halted: Option<HaltedRun>,
+    pub(super) halted: Option<HaltedRun>,
     /// Budget events for clients.
-    pub(crate) told: Vec<(&'static str, LimitStatus)>,
+    pub(super) told: Vec<(&'static str, LimitStatus)>,
     /// Other waits that opened or closed.
-    pub(crate) waits: Vec<Wait>,
+    pub(super) waits: Vec<Wait>,
 }
 
 /// The outcome of a wait that expired.
-pub(crate) fn expired(wait: &Wait, text: String) -> Outcome<'static> {
+pub(super) fn expired(wait: &Wait, text: String) -> Outcome<'static> {
     match wait.asked.on_expiry {
         OnExpiry::Finish => Outcome::Finishes,
         _ => Outcome::Fails(text),
@@ -178,7 +178,7 @@ impl Waits<'_> {
     }
 
     /// Applies the outcome to the run, inside the transition that closes the wait.
-    pub(crate) fn settle_budget(
+    pub(super) fn settle_budget(
         &self,
         state: &mut State,
         sql: &dyn Sql,

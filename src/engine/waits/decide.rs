@@ -573,7 +573,7 @@ fn may_decide(caller: &Caller, wait: &Wait) -> Result<()> {
         .hint(format!("The scope of these credentials is `{}`.", caller.scope)))
 }
 
-pub(crate) fn takes(wait: &Wait, decision: &str) -> Result<()> {
+pub(super) fn takes(wait: &Wait, decision: &str) -> Result<()> {
     if wait.allows().contains(&decision) {
         return Ok(());
     }

@@ -10,14 +10,14 @@ use crate::json::canonical;
 
 /// SHA-256 over tool, definition and arguments, in hexadecimal. Object keys are sorted, so that equal calls
 /// have equal digests.
-pub(crate) fn digest(tool: &Tool, args: &Value) -> Result<String> {
+pub(super) fn digest(tool: &Tool, args: &Value) -> Result<String> {
     let definition = serde_json::to_value(tool).map_err(Error::internal)?;
     Ok(hash(&[&tool.name, &canonical(&definition), &canonical(args)]))
 }
 
 /// The key of a remembered approval: `<tool>:<hash of its definition and the arguments>`. If `by` names
 /// arguments, only those count. A changed tool gets another key.
-pub(crate) fn key(tool: &Tool, args: &Value, by: &[String]) -> Result<String> {
+pub(super) fn key(tool: &Tool, args: &Value, by: &[String]) -> Result<String> {
     let part = match args.as_object().filter(|_| !by.is_empty()) {
         Some(fields) => {
             fields.iter().filter(|(name, _)| by.contains(name)).map(|(n, v)| (n.clone(), v.clone())).collect()

@@ -46,7 +46,7 @@ pub(crate) struct Approval {
     /// Its form in the metadata of the result.
     pub(crate) shown: Value,
     /// The changed arguments, if any.
-    pub(crate) changed: Option<Value>,
+    changed: Option<Value>,
     /// Whether the call had run before and requested this approval itself.
     pub(crate) again: bool,
 }

@@ -39,15 +39,15 @@ use crate::store::waits::{Decision, OnExpiry, Wait, WaitData, WaitKind, WaitStat
 use crate::store::{meta, receipts, waits};
 
 /// A wait to open.
-pub(crate) struct NewWait {
-    pub(crate) kind: WaitKind,
+pub(super) struct NewWait {
+    pub(super) kind: WaitKind,
     /// The call that waits.
-    pub(crate) receipt: i64,
+    pub(super) receipt: i64,
     /// Seq of the reply that contains it.
-    pub(crate) batch: i64,
-    pub(crate) digest: String,
-    pub(crate) asked: WaitData,
-    pub(crate) lasts_us: i64,
+    pub(super) batch: i64,
+    pub(super) digest: String,
+    pub(super) asked: WaitData,
+    pub(super) lasts_us: i64,
 }
 
 /// The characters of a title that the directory stores.
@@ -55,7 +55,7 @@ const TITLE_CHARS: usize = 200;
 
 impl Waits<'_> {
     /// Opens a wait for a call, inside the transaction that parks the run.
-    pub(crate) fn open_wait(&self, state: &mut State, sql: &dyn Sql, new: NewWait) -> Result<Wait> {
+    pub(super) fn open_wait(&self, state: &mut State, sql: &dyn Sql, new: NewWait) -> Result<Wait> {
         let now = self.host.now_us();
         let wait = Wait {
             id: 0,
@@ -75,7 +75,7 @@ impl Waits<'_> {
     }
 
     /// Opens a wait whose row has no number yet.
-    pub(crate) fn write_wait(&self, state: &mut State, sql: &dyn Sql, wait: Wait) -> Result<Wait> {
+    pub(super) fn write_wait(&self, state: &mut State, sql: &dyn Sql, wait: Wait) -> Result<Wait> {
         let now = self.host.now_us();
         let wait = Wait { id: state.meta.wait_next, ..wait };
         if wait.id == 1 {
@@ -97,7 +97,7 @@ impl Waits<'_> {
     }
 
     /// Closes a wait. The caller handles the consequence for its call.
-    pub(crate) fn close_wait(
+    pub(super) fn close_wait(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -128,7 +128,7 @@ impl Waits<'_> {
     }
 
     /// Receives the report of a child's wait, and forwards it to the parent.
-    pub(crate) fn receive_question(
+    pub(super) fn receive_question(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -169,7 +169,7 @@ impl Waits<'_> {
     }
 
     /// Parks the active run, inside the transaction that opens its wait.
-    pub(crate) fn park_run(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+    pub(super) fn park_run(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let now = self.host.now_us();
         let run = state.active_mut()?;
         self.budgets().charge_time(run, now);
@@ -180,7 +180,7 @@ impl Waits<'_> {
     }
 
     /// Ends the flow after the commit that parked the run. It never returns: another flow continues the run.
-    pub(crate) async fn parked<T>(&self, opened: &[Wait]) -> Result<T> {
+    pub(super) async fn parked<T>(&self, opened: &[Wait]) -> Result<T> {
         self.announce_waits(opened)?;
         if self.activity().wants_progress() {
             self.activity()
@@ -197,7 +197,7 @@ impl Waits<'_> {
     }
 
     /// Resumes the run, unless a wait of an earlier call is still open.
-    pub(crate) fn resume_after(
+    pub(super) fn resume_after(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -217,12 +217,12 @@ impl Waits<'_> {
     }
 
     /// Cancels all open waits when the thread is stopped.
-    pub(crate) fn cancel_waits(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<Wait>> {
+    pub(super) fn cancel_waits(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<Wait>> {
         self.cancel_waits_where(state, sql, |_| true)
     }
 
     /// Cancels the waits of a run that ends. Waits for subagents' budgets stay open.
-    pub(crate) fn cancel_waits_of_run(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<Wait>> {
+    pub(super) fn cancel_waits_of_run(&self, state: &mut State, sql: &dyn Sql) -> Result<Vec<Wait>> {
         self.cancel_waits_where(state, sql, |wait| wait.run.is_some())
     }
 
@@ -244,7 +244,7 @@ impl Waits<'_> {
     }
 
     /// Expires overdue waits before a decision, in case the alarm has not run yet.
-    pub(crate) fn end_overdue(&self) -> Result<()> {
+    fn end_overdue(&self) -> Result<()> {
         let now = self.host.now_us();
         // No wait is due before the alarm.
         if matches!(self.ephemeral.alarm.get(), Alarm::At(at) if at > now) {
@@ -254,7 +254,7 @@ impl Waits<'_> {
     }
 
     /// Expires overdue waits. The alarm's work.
-    pub(crate) fn expire_waits(&self) -> Result<()> {
+    pub(super) fn expire_waits(&self) -> Result<()> {
         let now = self.host.now_us();
         if self.read(|state, sql| Ok(waits::next_due(state, sql)?.is_none_or(|at| at > now)))? {
             return Ok(());
@@ -337,7 +337,7 @@ impl Waits<'_> {
     }
 
     /// Sends the opened and closed waits to clients.
-    pub(crate) fn announce_waits(&self, changed: &[Wait]) -> Result<()> {
+    pub(super) fn announce_waits(&self, changed: &[Wait]) -> Result<()> {
         if changed.is_empty() || !self.has_listeners() {
             return Ok(());
         }
@@ -350,7 +350,7 @@ impl Waits<'_> {
     }
 
     /// Sends one wait to clients. `reference`: the child at or below which it is.
-    pub(crate) fn announce_wait(&self, frame: WaitFrame, reference: Option<&str>) {
+    pub(super) fn announce_wait(&self, frame: WaitFrame, reference: Option<&str>) {
         let (kind, mut data) = match frame {
             WaitFrame::Opened(data) => ("wait_opened", data),
             WaitFrame::Closed(data) => ("wait_closed", data),

@@ -108,7 +108,7 @@ impl Waits<'_> {
     }
 
     /// The question after a result with the code `needs_approval`; `None` if the tool may not request one.
-    pub(crate) fn asked_by_failure(
+    pub(super) fn asked_by_failure(
         &self,
         definitions: &Definitions<'_>,
         tool: &Tool,
@@ -125,7 +125,7 @@ impl Waits<'_> {
     }
 
     /// The strictest policy of folder, agent and prompt.
-    pub(crate) fn policy(&self, definitions: &Definitions<'_>) -> Policy {
+    fn policy(&self, definitions: &Definitions<'_>) -> Policy {
         let (prompt, agent) = (&definitions.prompt.approvals, &definitions.agent.approvals);
         Policy::of([prompt.policy, agent.policy, self.catalog.settings.approvals.policy])
     }

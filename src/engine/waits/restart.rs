@@ -15,7 +15,7 @@ use crate::store::{receipts, waits};
 impl Waits<'_> {
     /// Drops the open step's reply, inside the transaction of the decision. The next step gets a new block of
     /// seqs, so that no call reuses the receipt of a dropped one. Returns the waits that end with the reply.
-    pub(crate) fn restart_step(&self, state: &mut State, sql: &dyn Sql, reply: i64) -> Result<Vec<Wait>> {
+    pub(super) fn restart_step(&self, state: &mut State, sql: &dyn Sql, reply: i64) -> Result<Vec<Wait>> {
         let last = reply + limits::BLOCK - 1;
         let began = |call: &receipts::Receipt| call.runs > 0 && call.kind != Kind::Refused;
         if receipts::between(sql, reply, last)?.iter().any(began) {
@@ -44,7 +44,7 @@ impl Waits<'_> {
 }
 
 /// The error when a call of the reply has begun.
-pub(crate) fn has_begun() -> Error {
+pub(super) fn has_begun() -> Error {
     Error::new(Code::Conflict, "A call of this reply has begun already: the model cannot be asked again.")
         .hint("Decide with `interrupt` continue.")
 }

@@ -36,13 +36,13 @@ use crate::store::memory::work as table;
 
 /// The object of one memory.
 pub struct SharedMemory {
-    pub(crate) host: Rc<dyn Host>,
-    pub(crate) catalog: Rc<Catalog>,
+    host: Rc<dyn Host>,
+    catalog: Rc<Catalog>,
     /// Whether the tables are known to exist.
     tables: Flag<bool>,
     /// Whether the alarm's handler is running, which reads the pending work again before it returns.
     working: Flag<bool>,
-    pub(crate) values: Values,
+    values: Values,
 }
 
 impl SharedMemory {

@@ -19,7 +19,7 @@ use crate::request::directory_call::{ROOT, name_of};
 
 /// Cached values of the object.
 #[derive(Default)]
-pub(crate) struct Values {
+pub(super) struct Values {
     account: Level,
     instance: Level,
     declared: OnceCell<DeclaredVariables>,
@@ -30,7 +30,7 @@ pub(crate) struct Values {
 impl SharedMemory {
     /// The value of a Worker variable or, if there is none, of the instance. Definitions cannot read the
     /// runtime's own settings.
-    pub(crate) fn of_deployment(&self, name: &str) -> Option<String> {
+    pub(super) fn of_deployment(&self, name: &str) -> Option<String> {
         if name.starts_with(RESERVED_PREFIX) {
             return None;
         }
@@ -45,12 +45,12 @@ impl SharedMemory {
     }
 
     /// Writes a line to the operator's log.
-    pub(crate) fn log(&self, line: &str) {
+    pub(super) fn log(&self, line: &str) {
         self.host.log(&self.redactor().text(line));
     }
 
     /// Ensures that the values for the memory's model are cached.
-    pub(crate) async fn ready_to_embed(&self, memory: &Memory) -> Result<()> {
+    pub(super) async fn ready_to_embed(&self, memory: &Memory) -> Result<()> {
         let model = memory.embedding.as_ref().and_then(|name| self.catalog.models.get(name));
         let Some(model) = model else { return Ok(()) };
         let in_url = model.base_url.as_deref().map(template::names).unwrap_or_default();
@@ -61,7 +61,7 @@ impl SharedMemory {
     }
 
     /// Ensures that the secrets of an owner and of the instance are cached, before texts are cleaned.
-    pub(crate) async fn ready_to_clean(&self, owner: Option<&str>) -> Result<()> {
+    pub(super) async fn ready_to_clean(&self, owner: Option<&str>) -> Result<()> {
         self.refresh(owner).await
     }
 
@@ -97,7 +97,7 @@ impl SharedMemory {
     }
 
     /// The redactor for all cached secrets.
-    pub(crate) fn redactor(&self) -> Rc<Redactor> {
+    pub(super) fn redactor(&self) -> Rc<Redactor> {
         if let Some(known) = &*self.values.redactor.borrow() {
             return known.clone();
         }

@@ -21,7 +21,7 @@ use crate::store::table::Table;
 
 /// `open`: 0 is terminated, 1 is not; `meta.children` counts the latter. `facts`: the constant facts of a
 /// child, as JSON.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE children (
     open INTEGER NOT NULL, reference TEXT NOT NULL, state TEXT NOT NULL, status TEXT NOT NULL, agent TEXT NOT NULL,
     facts TEXT NOT NULL, created_us INTEGER NOT NULL, sent INTEGER NOT NULL, received INTEGER NOT NULL, receipt INTEGER,
@@ -398,7 +398,7 @@ fn at(sql: &dyn Sql, open: i64, reference: &str) -> Result<Option<Child>> {
 }
 
 /// Amounts that children hold of a run's budget, and that they have used of it.
-pub(crate) fn lent_by(sql: &dyn Sql, run: i64) -> Result<(Amounts, Amounts)> {
+pub(super) fn lent_by(sql: &dyn Sql, run: i64) -> Result<(Amounts, Amounts)> {
     let (mut lent, mut spent) = (Amounts::default(), Amounts::default());
     let statement = "SELECT budget FROM children WHERE budget IS NOT NULL";
     sql.each(statement, &[], &mut |cells| {

@@ -17,7 +17,7 @@ use crate::store::repeat::Repeat;
 use crate::store::table::Table;
 
 /// `open`: 0 has ended, 1 waits, 2 is running. Together with `at_us` it orders both execution and deletion.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &[
         "CREATE TABLE effects (
         id INTEGER PRIMARY KEY, open INTEGER NOT NULL, status TEXT NOT NULL, at_us INTEGER NOT NULL,

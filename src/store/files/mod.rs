@@ -21,7 +21,7 @@ use crate::store::table::Table;
 use crate::store::{chunks, objects};
 
 /// A row without `parent` is outside the tree: content that is being written, or that was replaced.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE files (
         id INTEGER PRIMARY KEY AUTOINCREMENT, parent TEXT, name TEXT NOT NULL, kind INTEGER NOT NULL,
         mime TEXT NOT NULL, size INTEGER NOT NULL, chunks INTEGER NOT NULL, metadata TEXT, width INTEGER,

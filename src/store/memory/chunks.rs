@@ -17,7 +17,7 @@ const AGAIN: i64 = 256;
 
 /// `start`, `len`: characters of the document. `slot`: slot of its vector; NULL while it has none,
 /// [`REFUSED`] for good.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &[
         "CREATE TABLE IF NOT EXISTS mem_chunks (
         id INTEGER PRIMARY KEY AUTOINCREMENT, doc INTEGER NOT NULL, gen INTEGER NOT NULL, n INTEGER NOT NULL,
@@ -28,7 +28,7 @@ pub(crate) const TABLE: Table = Table {
 };
 
 /// Stores only words and positions: searches read the texts anyway.
-pub(crate) const WORDS: Table = Table {
+pub(super) const WORDS: Table = Table {
     create: &["CREATE VIRTUAL TABLE IF NOT EXISTS mem_fts USING fts5(text, content='', contentless_delete=1,
             tokenize='unicode61 remove_diacritics 2')"],
     drop: "DROP TABLE IF EXISTS mem_fts",
@@ -84,7 +84,7 @@ pub(crate) fn insert(sql: &dyn Sql, generation: i64, chunk: &Chunk) -> Result<()
 
 /// Indexes the chunks of a memory after `after` again if their current form differs from the plain text that
 /// older builds indexed. Returns the last chunk that was checked, or `None` at the end.
-pub(crate) fn enter_again(sql: &dyn Sql, store: i64, after: i64) -> Result<Option<i64>> {
+pub(super) fn enter_again(sql: &dyn Sql, store: i64, after: i64) -> Result<Option<i64>> {
     let statement = "SELECT c.id, c.text FROM mem_chunks c CROSS JOIN mem_docs d ON d.id = c.doc
         WHERE c.id > ?1 AND d.store IN (?2, -?2) ORDER BY c.id LIMIT ?3";
     let (mut seen, mut last, mut changed) = (0, None, Vec::new());
@@ -187,7 +187,7 @@ pub(crate) fn remove(sql: &dyn Sql, doc: i64, keep: Option<i64>) -> Result<i64> 
 }
 
 /// Removes the slots of all chunks of a memory.
-pub(crate) fn forget_slots(sql: &dyn Sql, store: i64) -> Result<()> {
+pub(super) fn forget_slots(sql: &dyn Sql, store: i64) -> Result<()> {
     sql.run(
         "UPDATE mem_chunks SET slot = NULL WHERE slot IS NOT NULL AND doc IN (SELECT id FROM mem_docs WHERE store IN (?1, -?1))",
         &[Param::Int(store)],
@@ -222,13 +222,13 @@ pub(crate) fn by_words(
 }
 
 /// Bytes of the texts of a memory.
-pub(crate) fn bytes(sql: &dyn Sql, store: i64) -> Result<i64> {
+pub(super) fn bytes(sql: &dyn Sql, store: i64) -> Result<i64> {
     let statement = "SELECT sum(length(CAST(text AS BLOB))) FROM mem_chunks WHERE doc IN (SELECT id FROM mem_docs WHERE store = ?)";
     Ok(integer(sql, statement, &[Param::Int(store)])?.unwrap_or_default())
 }
 
 /// Deletes all chunks of a memory.
-pub(crate) fn clear(sql: &dyn Sql, store: i64) -> Result<()> {
+pub(super) fn clear(sql: &dyn Sql, store: i64) -> Result<()> {
     let of = [Param::Int(store)];
     sql.run(
         "DELETE FROM mem_fts WHERE rowid IN (SELECT c.id FROM mem_chunks c JOIN mem_docs d ON d.id = c.doc

@@ -12,7 +12,7 @@ use crate::store::table::Table;
 
 /// `tags`: `,a,b,`. `next`: the generation that is being indexed, or `gen`. `chunks`, `done`: the number of
 /// its chunks, and of the complete ones.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &[
         "CREATE TABLE IF NOT EXISTS mem_docs (
         id INTEGER PRIMARY KEY AUTOINCREMENT, store INTEGER NOT NULL, key TEXT NOT NULL, source TEXT NOT NULL, title TEXT,
@@ -43,7 +43,7 @@ pub(crate) enum DocState {
 }
 
 impl DocState {
-    pub(crate) const fn as_str(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             DocState::Queued => "queued",
             DocState::Indexing => "indexing",
@@ -120,7 +120,7 @@ impl Doc {
 }
 
 /// `doc_41`.
-pub(crate) fn public_id(id: i64) -> String {
+fn public_id(id: i64) -> String {
     format!("doc_{id}")
 }
 
@@ -364,6 +364,6 @@ pub(crate) fn keys(
     })
 }
 
-pub(crate) fn clear(sql: &dyn Sql, store: i64) -> Result<()> {
+pub(super) fn clear(sql: &dyn Sql, store: i64) -> Result<()> {
     sql.run("DELETE FROM mem_docs WHERE store IN (?1, -?1)", &[Param::Int(store)])
 }

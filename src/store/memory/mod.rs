@@ -25,7 +25,7 @@ use crate::store::table::Table;
 /// `embedding`: what made the vectors (`Embedder::identity`), then [`ENTERED`] and the last chunk whose words
 /// are indexed by [`words::entered`], or nothing if all are. `dims`: length of the vectors, 0 while there are
 /// none.
-pub(crate) const TABLE: Table = Table {
+const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mem_stores (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, embedding TEXT NOT NULL DEFAULT '',
         dims INTEGER NOT NULL DEFAULT 0, chunks INTEGER NOT NULL DEFAULT 0)"],
@@ -36,8 +36,7 @@ pub(crate) const TABLE: Table = Table {
 const ENTERED: char = '\u{1f}';
 
 /// All tables of memories.
-pub(crate) const TABLES: [Table; 6] =
-    [TABLE, docs::TABLE, texts::TABLE, chunks::TABLE, chunks::WORDS, pages::TABLE];
+const TABLES: [Table; 6] = [TABLE, docs::TABLE, texts::TABLE, chunks::TABLE, chunks::WORDS, pages::TABLE];
 
 /// A row of `mem_stores`.
 #[derive(Clone, Debug)]
@@ -65,7 +64,7 @@ pub(crate) fn make(sql: &dyn Sql) -> Result<()> {
 }
 
 /// Drops the tables inside the caller's transaction.
-pub(crate) fn drop_all(sql: &dyn Sql) -> Result<()> {
+pub(super) fn drop_all(sql: &dyn Sql) -> Result<()> {
     TABLES.iter().try_for_each(|table| sql.run(table.drop, &[]))
 }
 

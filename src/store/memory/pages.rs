@@ -8,7 +8,7 @@ use crate::host::{Cell, Param, Sql, integer};
 use crate::store::table::Table;
 
 /// Vectors in a row. A slot is the page's number times this, plus the place in the page.
-pub(crate) const PLACES: usize = 256;
+const PLACES: usize = 256;
 /// Bytes of a bit set of places.
 const BITS: usize = PLACES / 8;
 /// Bytes of a vector's scale, and of its chunk's number.
@@ -19,7 +19,7 @@ const HEAD: usize = PLACES * (SCALE + CHUNK);
 
 /// `used`: occupied places. `live`: places of chunks that searches may return. `data`: 256 scales, 256 chunk
 /// numbers, then the vectors.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mem_pages (
         page INTEGER PRIMARY KEY, store INTEGER NOT NULL, free INTEGER NOT NULL, used BLOB NOT NULL, live BLOB NOT NULL,
         data BLOB NOT NULL)"],
@@ -28,8 +28,8 @@ pub(crate) const TABLE: Table = Table {
 
 /// A vector with a byte for each number.
 pub(crate) struct QuantizedVector {
-    pub(crate) scale: f32,
-    pub(crate) numbers: Vec<i8>,
+    scale: f32,
+    numbers: Vec<i8>,
 }
 
 impl QuantizedVector {
@@ -214,12 +214,12 @@ pub(crate) fn change(sql: &dyn Sql, slots: &[i64], change: Change) -> Result<()>
     Ok(())
 }
 
-pub(crate) fn drop_of(sql: &dyn Sql, store: i64) -> Result<()> {
+pub(super) fn drop_of(sql: &dyn Sql, store: i64) -> Result<()> {
     sql.run("DELETE FROM mem_pages WHERE store = ?", &[Param::Int(store)])
 }
 
 /// Bytes of the vectors of a memory.
-pub(crate) fn bytes(sql: &dyn Sql, store: i64) -> Result<i64> {
+pub(super) fn bytes(sql: &dyn Sql, store: i64) -> Result<i64> {
     let statement = "SELECT sum(length(data)) FROM mem_pages WHERE store = ?";
     Ok(integer(sql, statement, &[Param::Int(store)])?.unwrap_or_default())
 }

@@ -7,7 +7,7 @@ use crate::host::{Cell, Param, Sql, integer};
 use crate::store::table::Table;
 
 /// `start`: index of the first character in the document.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mem_texts (
         id INTEGER PRIMARY KEY, store INTEGER NOT NULL, doc INTEGER NOT NULL, start INTEGER NOT NULL,
         text TEXT NOT NULL)"],
@@ -63,7 +63,7 @@ pub(crate) fn remove_hidden(sql: &dyn Sql, store: i64) -> Result<()> {
     )
 }
 
-pub(crate) fn clear(sql: &dyn Sql, store: i64) -> Result<()> {
+pub(super) fn clear(sql: &dyn Sql, store: i64) -> Result<()> {
     sql.run("DELETE FROM mem_texts WHERE store = ?", &[Param::Int(store)])
 }
 

@@ -14,7 +14,7 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 use crate::limits;
 
 /// The text as it is indexed: composed, with letters of unspaced scripts in pairs.
-pub(crate) fn entered(text: &str) -> Cow<'_, str> {
+pub(super) fn entered(text: &str) -> Cow<'_, str> {
     let composed = composed(text);
     // A NUL would end the text for FTS5.
     if !composed.contains(|letter| letter == '\0' || is_unspaced(letter)) {

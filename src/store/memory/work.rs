@@ -10,7 +10,7 @@ use crate::store::table::Table;
 
 /// One row while work is pending. `attempts`: attempts since the last progress, including the one that made
 /// it. `failures`: consecutive failures of the model.
-pub(crate) const TABLE: Table = Table {
+const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS mem_work (
         id INTEGER PRIMARY KEY CHECK (id = 1), name TEXT NOT NULL, due_us INTEGER NOT NULL,
         attempts INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0)"],
@@ -18,7 +18,7 @@ pub(crate) const TABLE: Table = Table {
 };
 
 /// Keys of applied entries, so that an entry that is delivered again has no effect.
-pub(crate) const APPLIED: Table = Table {
+const APPLIED: Table = Table {
     create: &[
         "CREATE TABLE IF NOT EXISTS mem_applied (key TEXT PRIMARY KEY, at_us INTEGER NOT NULL) WITHOUT ROWID",
         // Each entry deletes the expired ones without reading the others.

@@ -25,7 +25,7 @@ use crate::tokens::tokens;
 
 /// Rows with inbound = 2 beyond the last run's block are the queue. `hooked` is the stage of hooks for the
 /// message. `attachments` is a JSON array, `reasoning` the provider's payload of a reply, as JSON.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE messages (
         seq INTEGER PRIMARY KEY, role TEXT NOT NULL, content TEXT, name TEXT, tool_calls TEXT, tool_call_id TEXT,
         status TEXT, created_us INTEGER NOT NULL, parent INTEGER, depth INTEGER NOT NULL DEFAULT 0,
@@ -237,7 +237,7 @@ impl Row {
 
     /// Estimated tokens in a request, without the provider's payload: providers drop old payloads themselves,
     /// and most of a payload is not text.
-    pub(crate) fn tokens(&self) -> usize {
+    pub(super) fn tokens(&self) -> usize {
         let calls: usize = self.calls.iter().map(size::of_call).sum();
         let attachments: usize = self.attachments.iter().map(AttachmentRef::tokens).sum();
         size::MESSAGE + self.content.as_deref().map_or(0, tokens) + calls + attachments
@@ -359,7 +359,7 @@ pub(crate) fn failure_at(sql: &dyn Sql, block: i64, ended_us: i64) -> Result<Opt
 }
 
 /// A callback for one row.
-pub(crate) type RowVisitor<'a> = &'a mut dyn FnMut(Row) -> Result<ControlFlow<()>>;
+type RowVisitor<'a> = &'a mut dyn FnMut(Row) -> Result<ControlFlow<()>>;
 
 /// Passes messages to `each` one by one until it breaks.
 fn each_row(
@@ -372,7 +372,7 @@ fn each_row(
 }
 
 /// The last seq of a message or a receipt, including the result's seq that a queued tool reserves.
-pub(crate) fn last_seq(sql: &dyn Sql) -> Result<i64> {
+pub(super) fn last_seq(sql: &dyn Sql) -> Result<i64> {
     let last = integer(
         sql,
         "SELECT max(ifnull((SELECT seq + (inbound = 3) FROM messages ORDER BY seq DESC LIMIT 1), 0),
@@ -383,7 +383,7 @@ pub(crate) fn last_seq(sql: &dyn Sql) -> Result<i64> {
 }
 
 /// Number of rows in a block of seqs, up to the last one. A call dropped by a hook has a receipt but no row.
-pub(crate) fn filled(sql: &dyn Sql, block: i64, beyond: i64) -> Result<i64> {
+pub(super) fn filled(sql: &dyn Sql, block: i64, beyond: i64) -> Result<i64> {
     let filled = integer(
         sql,
         "SELECT max(seq) + 1 - ?1 FROM (

@@ -21,7 +21,7 @@ use crate::store::table::Table;
 
 pub(crate) use abandon::{abandon_lost, abandon_run, abandon_since, abandon_within, abandon_work};
 
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE calls (
         id INTEGER PRIMARY KEY, reply INTEGER NOT NULL, call_id TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
         state TEXT NOT NULL, runs INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER, error TEXT, data TEXT,
@@ -466,7 +466,7 @@ pub(crate) fn end_handoffs(sql: &dyn Sql, block: i64, last: i64, now: i64) -> Re
 }
 
 /// The newest open hand-off of the open step, which begins at `block`.
-pub(crate) fn pending_handoff(sql: &dyn Sql, block: i64) -> Result<Option<i64>> {
+pub(super) fn pending_handoff(sql: &dyn Sql, block: i64) -> Result<Option<i64>> {
     integer(
         sql,
         "SELECT max(id) FROM calls WHERE id > ? AND kind = 'handoff' AND ended_us IS NULL",
@@ -480,7 +480,7 @@ pub(crate) fn inner(sql: &dyn Sql, id: i64) -> Result<Option<AttemptState>> {
 }
 
 /// Stores the state of the step of a called prompt.
-pub(crate) fn set_inner(sql: &dyn Sql, id: i64, inner: &AttemptState) -> Result<()> {
+pub(super) fn set_inner(sql: &dyn Sql, id: i64, inner: &AttemptState) -> Result<()> {
     let text = serde_json::to_string(inner).map_err(Error::internal)?;
     sql.run(
         "UPDATE calls SET data = json_set(ifnull(data, '{}'), '$.inner', json(?)) WHERE id = ?",
@@ -547,7 +547,7 @@ pub(crate) fn handed_before(sql: &dyn Sql, last: i64, before_us: i64) -> Result<
 }
 
 /// Number of calls of runs started after a seq, including nested ones, plus those that a budget has refused.
-pub(crate) fn begun_since(sql: &dyn Sql, after: i64) -> Result<i64> {
+pub(super) fn begun_since(sql: &dyn Sql, after: i64) -> Result<i64> {
     let statement =
         "SELECT count(*) FROM calls WHERE id > ? AND json_extract(data, '$.work') IS NULL AND (runs > 0
          AND kind NOT IN ('handoff', 'queued', 'refused') OR error LIKE 'Not run: the budget %')";

@@ -14,7 +14,7 @@ use crate::text::shorten;
 /// Severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Level {
+enum Level {
     /// Information only.
     Info,
     /// The run did without something.
@@ -54,13 +54,13 @@ impl Kind {
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Diagnostic {
-    pub(crate) level: Level,
-    pub(crate) kind: Kind,
-    pub(crate) code: String,
+    level: Level,
+    kind: Kind,
+    code: String,
     /// The subject; one entry is kept for each code and subject.
     subject: String,
     /// Text for people.
-    pub(crate) message: String,
+    message: String,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     data: Map<String, Value>,
     at_us: i64,
@@ -118,7 +118,7 @@ pub(crate) struct Diagnostics {
 
 impl Diagnostics {
     /// Parses the column.
-    pub(crate) fn parse(column: Option<&str>) -> Result<Diagnostics> {
+    pub(super) fn parse(column: Option<&str>) -> Result<Diagnostics> {
         column.map_or(Ok(Diagnostics::default()), |text| {
             crate::json::from_str(text)
                 .map_err(|error| Error::internal(format!("the diagnostics of a run are damaged: {error}")))
@@ -126,7 +126,7 @@ impl Diagnostics {
     }
 
     /// The column; `None` if it is empty.
-    pub(crate) fn column(&self) -> Result<Option<String>> {
+    pub(super) fn column(&self) -> Result<Option<String>> {
         if *self == Diagnostics::default() {
             return Ok(None);
         }
@@ -135,7 +135,7 @@ impl Diagnostics {
 
     /// The initial diagnostics of the next run, after this one has taken in everything below `block`: keeps
     /// the strict mode of a message that still waits.
-    pub(crate) fn of_next(&self, block: i64) -> Diagnostics {
+    pub(super) fn of_next(&self, block: i64) -> Diagnostics {
         Diagnostics { strict: self.strict.filter(|seq| *seq >= block), entries: Vec::new() }
     }
 

@@ -102,11 +102,11 @@ impl Reason {
     }
 
     /// Whether the session ends with the run (spec §21); only then do its turns start again at zero.
-    pub(crate) const fn ends_session(self) -> bool {
+    pub(super) const fn ends_session(self) -> bool {
         matches!(self, Reason::SessionStop | Reason::SessionFail | Reason::MaxSessionTurns)
     }
 
-    pub(crate) fn parse(text: &str) -> Option<Reason> {
+    pub(super) fn parse(text: &str) -> Option<Reason> {
         Reason::ALL.into_iter().find(|reason| reason.as_str() == text)
     }
 

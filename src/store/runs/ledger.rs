@@ -39,7 +39,7 @@ pub(crate) struct Ledger {
     thread: Caps,
     /// Use of the run when the row was written, without the calls of the open step.
     #[serde(rename = "s")]
-    pub(crate) spent: Amounts,
+    spent: Amounts,
     /// Allocations of this run that children still hold; stored in the children's rows.
     #[serde(skip)]
     pub(crate) lent: Amounts,
@@ -124,7 +124,7 @@ impl Ledger {
     }
 
     /// Parses the column.
-    pub(crate) fn parse(column: Option<&str>) -> Result<Option<Box<Ledger>>> {
+    pub(super) fn parse(column: Option<&str>) -> Result<Option<Box<Ledger>>> {
         column
             .map(crate::json::from_str)
             .transpose()

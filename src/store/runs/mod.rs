@@ -39,7 +39,7 @@ use crate::store::side::{CodeRequest, Side};
 use crate::store::table::Table;
 
 /// The program counter of the engine. At most the newest row is unfinished.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE runs (
         id INTEGER PRIMARY KEY, phase TEXT NOT NULL, side TEXT NOT NULL, turn_from INTEGER NOT NULL,
         started_us INTEGER NOT NULL, ended_us INTEGER, outcome TEXT, reason TEXT, error TEXT,
@@ -312,7 +312,7 @@ impl Run {
     }
 
     /// The newest run.
-    pub(crate) fn last(sql: &dyn Sql) -> Result<Option<Run>> {
+    pub(super) fn last(sql: &dyn Sql) -> Result<Option<Run>> {
         Run::query(sql, concat!("SELECT ", run_columns!(), " FROM runs ORDER BY id DESC LIMIT 1"), &[])
     }
 

@@ -26,7 +26,7 @@ pub(crate) use crate::store::waits::sign_in::SignInState;
 /// Created with the first wait: other threads have no such table. `open` is 1 while the wait is open. It
 /// leads the primary key, so that open waits are found without an index. `receipt`: the waiting call;
 /// `batch`: seq of its reply.
-pub(crate) const TABLE: Table = Table {
+pub(super) const TABLE: Table = Table {
     create: &["CREATE TABLE IF NOT EXISTS waits (
         open INTEGER NOT NULL, id INTEGER NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, run INTEGER, receipt INTEGER,
         batch INTEGER, digest TEXT, data TEXT NOT NULL, decision TEXT, created_us INTEGER NOT NULL,
@@ -101,7 +101,7 @@ impl WaitKind {
         }
     }
 
-    pub(crate) fn parse(text: &str) -> Option<WaitKind> {
+    fn parse(text: &str) -> Option<WaitKind> {
         WaitKind::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 }
@@ -529,7 +529,7 @@ pub(crate) fn next_due(state: &State, sql: &dyn Sql) -> Result<Option<i64>> {
 }
 
 /// The number of open waits, and the newest id.
-pub(crate) fn tally(sql: &dyn Sql) -> Result<(i64, i64)> {
+pub(super) fn tally(sql: &dyn Sql) -> Result<(i64, i64)> {
     let statement =
         "SELECT count(*), max(ifnull(max(id), 0), ifnull((SELECT max(id) FROM waits WHERE open = 0), 0))
         FROM waits WHERE open = 1";

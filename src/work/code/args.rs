@@ -9,28 +9,28 @@ use crate::sandbox::Value;
 use crate::validate::hint;
 
 /// The arguments that are not taken yet.
-pub(crate) struct Args(std::vec::IntoIter<Value>);
+pub(super) struct Args(std::vec::IntoIter<Value>);
 
 impl Args {
-    pub(crate) fn new(args: Vec<Value>) -> Args {
+    pub(super) fn new(args: Vec<Value>) -> Args {
         Args(args.into_iter())
     }
 
     /// The next argument; absent ones are `undefined`.
-    pub(crate) fn next(&mut self) -> Value {
+    pub(super) fn next(&mut self) -> Value {
         self.0.next().unwrap_or(Value::Undefined)
     }
 
     /// All remaining arguments.
-    pub(crate) fn all(self) -> Vec<Value> {
+    pub(super) fn all(self) -> Vec<Value> {
         self.0.collect()
     }
 
-    pub(crate) fn text(&mut self, name: &str) -> Result<String> {
+    pub(super) fn text(&mut self, name: &str) -> Result<String> {
         self.optional_text(name)?.ok_or_else(|| wrong(name, "a string"))
     }
 
-    pub(crate) fn optional_text(&mut self, name: &str) -> Result<Option<String>> {
+    pub(super) fn optional_text(&mut self, name: &str) -> Result<Option<String>> {
         match self.next() {
             Value::String(text) => Ok(Some(text)),
             Value::Undefined | Value::Null => Ok(None),
@@ -39,15 +39,15 @@ impl Args {
     }
 
     /// The next argument as JSON; `None` for `undefined` and `null`.
-    pub(crate) fn optional_json(&mut self) -> Option<Json> {
+    pub(super) fn optional_json(&mut self) -> Option<Json> {
         self.next().to_json().filter(|json| !json.is_null())
     }
 
-    pub(crate) fn object(&mut self, name: &str) -> Result<Map<String, Json>> {
+    pub(super) fn object(&mut self, name: &str) -> Result<Map<String, Json>> {
         self.optional_object(name)?.ok_or_else(|| wrong(name, "an object"))
     }
 
-    pub(crate) fn optional_object(&mut self, name: &str) -> Result<Option<Map<String, Json>>> {
+    pub(super) fn optional_object(&mut self, name: &str) -> Result<Option<Map<String, Json>>> {
         match self.optional_json() {
             Some(Json::Object(fields)) => Ok(Some(fields)),
             None => Ok(None),
@@ -56,18 +56,18 @@ impl Args {
     }
 
     /// The arguments of a tool or an effect; `{}` by default.
-    pub(crate) fn json_object(&mut self) -> Result<Json> {
+    pub(super) fn json_object(&mut self) -> Result<Json> {
         Ok(Json::Object(self.optional_object("args")?.unwrap_or_default()))
     }
 
     /// A value to store as JSON. Anything that JSON cannot express is refused, not dropped.
-    pub(crate) fn storable(&mut self, name: &str) -> Result<Json> {
+    pub(super) fn storable(&mut self, name: &str) -> Result<Json> {
         let value = self.next();
         stored(&value).map_err(|what| Error::field(name, format!("A value cannot hold {what}.")))
     }
 
     /// A string, or the bytes of a binary value.
-    pub(crate) fn bytes(&mut self, name: &str) -> Result<Bytes> {
+    pub(super) fn bytes(&mut self, name: &str) -> Result<Bytes> {
         match self.next() {
             Value::String(text) => Ok(Bytes::from(text)),
             Value::Binary(_, bytes) => Ok(bytes),
@@ -76,7 +76,7 @@ impl Args {
     }
 
     /// Arguments to store; `{}` by default. Anything that JSON cannot express is refused, not dropped.
-    pub(crate) fn storable_object(&mut self, name: &str) -> Result<Json> {
+    pub(super) fn storable_object(&mut self, name: &str) -> Result<Json> {
         match self.storable(name)? {
             Json::Null => Ok(Json::Object(Map::new())),
             object @ Json::Object(_) => Ok(object),
@@ -85,7 +85,7 @@ impl Args {
     }
 
     /// The options of a list (spec §14.3), as query parameters.
-    pub(crate) fn query(&mut self, known: &[&str]) -> Result<Query> {
+    pub(super) fn query(&mut self, known: &[&str]) -> Result<Query> {
         let options = self.optional_object("options")?.unwrap_or_default();
         if let Some(name) = options.keys().find(|name| !known.contains(&name.as_str())) {
             return Err(Error::field(name, format!("`{name}` is no option here{}.", hint(name, known))));

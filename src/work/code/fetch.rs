@@ -28,7 +28,7 @@ type ActiveRequests = Rc<RefCell<HashMap<u64, oneshot::Sender<()>>>>;
 /// Returns `fetch` and `abort`: `fetch(url, { method, headers, body, id })` returns `{ status, headers, body
 /// }`, and `abort(id)` ends such a request. Redirects are not followed. isolate/web/http.js wraps these for
 /// the code.
-pub(crate) fn fetch(around: &Rc<dyn WorkContext>, allowed: Vec<String>) -> (Function, Function) {
+pub(super) fn fetch(around: &Rc<dyn WorkContext>, allowed: Vec<String>) -> (Function, Function) {
     let under = ActiveRequests::default();
     let abort = {
         let under = under.clone();

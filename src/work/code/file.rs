@@ -146,7 +146,7 @@ fn log_lines(around: &dyn WorkContext, file: &str, result: &CodeResult) {
 const NAME: &str = "<bobbin>";
 
 /// Waits for some milliseconds, for `setTimeout` in the sandbox.
-pub(crate) fn sleep(sleep: Sleep) -> Function {
+pub(super) fn sleep(sleep: Sleep) -> Function {
     Function::new("sleep", move |args| {
         let ms = match args.first() {
             Some(Value::Number(ms)) if (0.0..=limits::CODE_TIMER_MS).contains(ms) => *ms,

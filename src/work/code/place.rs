@@ -8,7 +8,7 @@ const WEB: &str = "bobbin/";
 
 /// The innermost position in the deployment's own files, as `tools/x.ts:5`. Packages and the runtime's
 /// modules are skipped. If only those appear, the file that bundles them is named without a line.
-pub(crate) fn place(catalog: &Catalog, error: &CodeError) -> Option<String> {
+pub(super) fn place(catalog: &Catalog, error: &CodeError) -> Option<String> {
     let own = error.filename.as_deref().zip(error.line);
     let stack = error.stack.as_deref().unwrap_or_default().lines().filter_map(frame);
     let mut within = None;

@@ -44,7 +44,7 @@ pub(crate) fn web(around: &Rc<dyn WorkContext>, code: &str, allowed_hosts: Vec<S
 }
 
 /// Imports of the names that the code mentions.
-pub(crate) fn imports(code: &str) -> String {
+fn imports(code: &str) -> String {
     let word = |char: char| char.is_alphanumeric() || char == '_' || char == '$';
     let mentions = |name: &&&str| code.split(|char| !word(char)).any(|found| found == **name);
     let line = |(module, names): &(&str, &[&str])| {

@@ -196,20 +196,20 @@ fn blank(property: &str, what: &str) -> ToolResult {
 }
 
 /// The error result for invalid arguments.
-pub(crate) fn invalid(tool: &str, problems: Vec<String>) -> ToolResult {
+pub(super) fn invalid(tool: &str, problems: Vec<String>) -> ToolResult {
     let text = format!("Invalid arguments for \"{tool}\": {}", problems.join("\n"));
     coded("subagent_invalid_input", text, json!({ "problems": problems }))
 }
 
 /// The error result for an id that no open worker has. `known`: the existing ids.
-pub(crate) fn not_found(id: &str, known: &[String]) -> ToolResult {
+pub(super) fn not_found(id: &str, known: &[String]) -> ToolResult {
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     let text = format!("There is no worker \"{id}\". Workers: {known}.");
     coded("subagent_not_found", text, json!({ "agentId": id }))
 }
 
 /// The error result for a message to a busy worker.
-pub(crate) fn busy(id: &str) -> ToolResult {
+pub(super) fn busy(id: &str) -> ToolResult {
     let text = format!(
         "The worker \"{id}\" is at work. Wait for it with agent_wait, or send with `queue`: true: it reads this with its \
          next step."
@@ -218,7 +218,7 @@ pub(crate) fn busy(id: &str) -> ToolResult {
 }
 
 /// The error result when the limit of workers is reached.
-pub(crate) fn full(most: u32, ids: &[String]) -> ToolResult {
+pub(super) fn full(most: u32, ids: &[String]) -> ToolResult {
     let text = format!(
         "No worker was made: {most} are there, which is the limit: {}. Close one with agent_close, or write to one with \
          agent_send.",

@@ -41,7 +41,7 @@ fn ids(workers: &[Child]) -> Vec<String> {
 }
 
 /// A worker by its id.
-pub(crate) fn find(state: &mut State, sql: &dyn Sql, id: &str) -> Result<Result<Child, ToolResult>> {
+pub(super) fn find(state: &mut State, sql: &dyn Sql, id: &str) -> Result<Result<Child, ToolResult>> {
     let workers = workers(state, sql)?;
     let found = workers.iter().find(|child| child.facts.alias.as_deref() == Some(id));
     Ok(found.cloned().ok_or_else(|| not_found(id, &ids(&workers))))

@@ -54,7 +54,7 @@ fn described(catalog: &Catalog, workers: &Workers, name: &str) -> String {
 }
 
 /// The JSON Schema of a tool's arguments.
-pub(crate) fn parameters(tool: &str) -> Value {
+pub(super) fn parameters(tool: &str) -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let texts = |description: &str| json!({ "type": "array", "items": { "type": "string" }, "description": description });
     let (properties, required) = match tool {

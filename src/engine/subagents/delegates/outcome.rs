@@ -22,7 +22,7 @@ use crate::text::first_bytes;
 
 /// The outcome of a worker's last run, stored in [`Child::body`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct WorkerOutcome {
+pub(super) struct WorkerOutcome {
     /// The newest envelope that it answers.
     answers: i64,
     /// The worker's run; 0 if there was none.
@@ -33,7 +33,7 @@ pub(crate) struct WorkerOutcome {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     files: Vec<Value>,
     /// Whether the outcome was delivered.
-    pub(crate) seen: bool,
+    pub(super) seen: bool,
 }
 
 impl WorkerOutcome {
@@ -49,25 +49,25 @@ impl WorkerOutcome {
     }
 
     /// The outcome in a worker's row.
-    pub(crate) fn of(child: &Child) -> Result<Option<WorkerOutcome>> {
+    pub(super) fn of(child: &Child) -> Result<Option<WorkerOutcome>> {
         let body = child.body.as_deref().filter(|_| child.is_worker() && child.state != ChildState::Pending);
         let damaged = |error| Error::internal(format!("the outcome of a worker is damaged: {error}"));
         body.map(crate::json::from_str).transpose().map_err(damaged)
     }
 
     /// Stores the outcome in the row, which must be written afterwards.
-    pub(crate) fn keep(&self, child: &mut Child) -> Result<()> {
+    fn keep(&self, child: &mut Child) -> Result<()> {
         child.body = Some(serde_json::to_string(self).map_err(Error::internal)?);
         Ok(())
     }
 
     /// Stores the outcome in the row as delivered.
-    pub(crate) fn keep_seen(self, child: &mut Child) -> Result<()> {
+    pub(super) fn keep_seen(self, child: &mut Child) -> Result<()> {
         WorkerOutcome { seen: true, ..self }.keep(child)
     }
 
     /// The outcome for models, with a text of at most `bytes` bytes.
-    pub(crate) fn told(&self, child: &Child, bytes: usize) -> Result<Value> {
+    pub(super) fn told(&self, child: &Child, bytes: usize) -> Result<Value> {
         let files = store::stored(&self.files)?;
         let mut told = json!({
             "agentId": child.facts.alias, "status": self.status(child), "text": cut(&self.text, bytes),
@@ -81,7 +81,7 @@ impl WorkerOutcome {
     }
 
     /// The files of the outcome.
-    pub(crate) fn files(&self) -> &[Value] {
+    pub(super) fn files(&self) -> &[Value] {
         &self.files
     }
 

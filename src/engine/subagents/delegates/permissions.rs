@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::sorted::SortedSet;
 
 /// An agent's tools: those that its prompts list, and the runtime's own that come with them.
-pub(crate) fn tools_of<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<&'c str> {
+pub(super) fn tools_of<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<&'c str> {
     let mut tools = SortedSet::new();
     for side in sides(agent) {
         let Some(prompt) = catalog.prompts.get(&side.prompt) else { continue };

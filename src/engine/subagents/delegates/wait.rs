@@ -99,7 +99,7 @@ impl Delegates<'_> {
     }
 
     /// Closes the waits that have all they need. Called after an outcome was written or a worker was closed.
-    pub(crate) fn answer_waits(
+    pub(super) fn answer_waits(
         &self,
         state: &mut State,
         sql: &dyn Sql,

@@ -17,7 +17,7 @@ use crate::work::code::bridge::options::file_options;
 use crate::work::code::bridge::{done, json_of};
 
 /// Calls a member for files.
-pub(crate) fn file_method(state: &ThreadState, method: &str, mut args: Args) -> Result<Value> {
+pub(super) fn file_method(state: &ThreadState, method: &str, mut args: Args) -> Result<Value> {
     Ok(match method {
         "writeFile" => {
             let (path, data, mime) = (args.text("path")?, args.bytes("data")?, args.text("mimeType")?);
@@ -81,6 +81,6 @@ fn chunk_reader(
     }))
 }
 
-pub(crate) fn buffer(bytes: Option<Bytes>) -> Value {
+pub(super) fn buffer(bytes: Option<Bytes>) -> Value {
     bytes.map_or(Value::Null, |bytes| Value::Binary(BinaryKind::ArrayBuffer, bytes))
 }

@@ -28,7 +28,7 @@ use crate::work::code::bridge::remote_thread::remote;
 
 /// The function that calls a thread. `env`: the variables that the definition declares; no others are
 /// visible.
-pub(crate) fn call(state: &ThreadState, env: Map<String, Json>) -> Function {
+pub(super) fn call(state: &ThreadState, env: Map<String, Json>) -> Function {
     let (state, env) = (state.clone(), Rc::new(RefCell::new(env)));
     Function::new("call", move |args| {
         let (state, env) = (state.clone(), env.clone());
@@ -66,7 +66,7 @@ fn declared(env: &Map<String, Json>, name: &str) -> Result<Value, Exception> {
 }
 
 /// Options of getMessages (spec §14.3); the last three are the API's.
-pub(crate) const MESSAGES: [&str; 8] =
+const MESSAGES: [&str; 8] =
     ["limit", "offset", "order", "includeSilent", "maxDepth", "before", "after", "ids"];
 /// Options of getLogs.
 const LOGS: [&str; 3] = ["limit", "offset", "order"];
@@ -166,7 +166,7 @@ async fn method_of(state: &ThreadState, method: &str, mut args: Args) -> Result<
 
 /// Facts about the thread that the code can use without a call, and the seed of its random numbers.
 /// `history`: include the messages of its run, which few files need.
-pub(crate) fn facts(state: &ThreadState, entropy: Value, history: bool) -> Result<Value> {
+pub(super) fn facts(state: &ThreadState, entropy: Value, history: bool) -> Result<Value> {
     let who = state.identity()?;
     let running = state.execution()?;
     let messages = match &running {
@@ -202,7 +202,7 @@ fn execution(state: &ThreadState) -> Result<crate::sdk::run_handle::RunHandle> {
 }
 
 /// Puts a page into the requested order: over HTTP it is always chronological (spec §14.3).
-pub(crate) fn in_order(mut page: Json, query: &Query) -> Json {
+fn in_order(mut page: Json, query: &Query) -> Json {
     if query.get("order") != Some("asc")
         && let Some(messages) = page.get_mut("messages").and_then(Json::as_array_mut)
     {
@@ -211,14 +211,14 @@ pub(crate) fn in_order(mut page: Json, query: &Query) -> Json {
     page
 }
 
-pub(crate) fn json_of<T: Serialize>(value: &T) -> Result<Value> {
+fn json_of<T: Serialize>(value: &T) -> Result<Value> {
     serde_json::to_value(value).map(Value::from).map_err(Error::internal)
 }
 
-pub(crate) fn nullable(value: Option<Json>) -> Value {
+fn nullable(value: Option<Json>) -> Value {
     value.map_or(Value::Null, Value::from)
 }
 
-pub(crate) fn done(result: Result<()>) -> Result<Value> {
+fn done(result: Result<()>) -> Result<Value> {
     result.map(|()| Value::Undefined)
 }

@@ -21,14 +21,14 @@ fn known(fields: Map<String, Json>, names: &[&str]) -> Result<Body> {
 }
 
 /// Moves the error's hint into its message.
-pub(crate) fn told(mut error: Error) -> Error {
+pub(super) fn told(mut error: Error) -> Error {
     if let Some(hint) = error.hint.take() {
         error.message = format!("{} {hint}", error.message);
     }
     error
 }
 
-pub(crate) fn message(fields: Map<String, Json>) -> Result<NewMessage> {
+pub(super) fn message(fields: Map<String, Json>) -> Result<NewMessage> {
     let mut body = known(fields, &["role", "content", "silent", "metadata", "attachments"])?;
     let role = body.take("role").ok_or_else(|| Error::missing("role"))?;
     let role = crate::json::from_value(role)
@@ -45,7 +45,7 @@ pub(crate) fn message(fields: Map<String, Json>) -> Result<NewMessage> {
 }
 
 /// `scheduleEffect(name, args, options)`: a delay in milliseconds, or `{ delay? | at?, every? | cron? }`.
-pub(crate) fn effect(args: &mut Args) -> Result<NewEffect> {
+pub(super) fn effect(args: &mut Args) -> Result<NewEffect> {
     let (name, given) = (args.text("name")?, args.storable_object("args")?);
     let new = NewEffect { name, args: given, delay_ms: None, at_us: None, repeats: Repetition::Once };
     let mut body = match args.next() {
@@ -96,7 +96,7 @@ fn dated(options: Value) -> Result<Map<String, Json>> {
 }
 
 /// `{ width?, height?, metadata?, thumbnail? }`; the thumbnail is bytes, or base64 as over HTTP.
-pub(crate) fn file_options(value: Value) -> Result<FileOptions> {
+pub(super) fn file_options(value: Value) -> Result<FileOptions> {
     let thumbnail = match value.get("thumbnail") {
         Value::Binary(_, bytes) => Some(bytes.clone()),
         _ => None,
@@ -116,7 +116,7 @@ pub(crate) fn file_options(value: Value) -> Result<FileOptions> {
 }
 
 /// The same for another thread, with bytes as base64.
-pub(crate) fn plain_file_options(value: Value) -> Value {
+pub(super) fn plain_file_options(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let plain = |(name, value)| match value {
@@ -130,7 +130,7 @@ pub(crate) fn plain_file_options(value: Value) -> Value {
 }
 
 /// `{ type? }` of setEnv.
-pub(crate) fn env_kind(fields: Option<Map<String, Json>>) -> Result<Option<VariableKind>> {
+pub(super) fn env_kind(fields: Option<Map<String, Json>>) -> Result<Option<VariableKind>> {
     let mut body = known(fields.unwrap_or_default(), &["type"])?;
     let kind = body.take("type").map(crate::json::from_value::<VariableKind>).transpose();
     let kind = kind.map_err(|_| Error::field("type", "`type` must be “text” or “secret”."))?;
@@ -139,7 +139,7 @@ pub(crate) fn env_kind(fields: Option<Map<String, Json>>) -> Result<Option<Varia
 
 /// `{ ifValue? }` of setValue: the expected value. The presence of the option matters: `undefined` means no
 /// value, as `null` does, and never an unconditional write.
-pub(crate) fn if_value(options: Value) -> Result<Option<Json>> {
+pub(super) fn if_value(options: Value) -> Result<Option<Json>> {
     let fields = match options {
         Value::Undefined | Value::Null => return Ok(None),
         Value::Object(fields) => fields,

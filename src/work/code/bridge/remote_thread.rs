@@ -91,7 +91,7 @@ fn about(state: &ThreadState) -> Result<Json> {
 }
 
 /// A related thread, as input for the harness.
-pub(crate) async fn remote(thread: RemoteThread) -> Result<Value> {
+pub(super) async fn remote(thread: RemoteThread) -> Result<Value> {
     let who = thread.identity().await?;
     let Json::Object(about) = thread.member("about", Vec::new()).await? else {
         return Err(Error::internal("the thread says nothing of itself"));

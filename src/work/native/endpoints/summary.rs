@@ -11,7 +11,7 @@ use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 /// `{thread, agent, owner, created_at, terminated, messages, last_message, values, keys}`: its identity, the
 /// numbers of messages and values, the newest message, and the first keys. Times are whole seconds since
 /// 1970.
-pub(crate) fn summary(call: &EndpointCall) -> Result<EndpointAnswer> {
+pub(super) fn summary(call: &EndpointCall) -> Result<EndpointAnswer> {
     let identity = call.state.identity()?;
     let newest = call.state.get_messages(&Query(vec![("limit".into(), "1".into())]))?;
     let last = newest.pointer("/messages/0").map(|message| {

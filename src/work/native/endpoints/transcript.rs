@@ -9,7 +9,7 @@ use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 
 /// The newest messages as Markdown, oldest first, each below its author. `last=N` considers N messages
 /// (default 100, at most 500). Tool results, silent messages and replies without a text are omitted.
-pub(crate) fn transcript(call: &EndpointCall) -> Result<EndpointAnswer> {
+pub(super) fn transcript(call: &EndpointCall) -> Result<EndpointAnswer> {
     let last = call.query.number("last", PAGE_DEFAULT, PAGE_MAX)?;
     let page = call.state.get_messages(&Query(vec![("limit".into(), last.to_string())]))?;
     let messages = page.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();

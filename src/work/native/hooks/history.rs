@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Keeps the newest `count` messages, or a few more so that the first one is the user's.
-pub(crate) fn keep_last(args: &[Value], count: usize) -> Result<Value, String> {
+pub(super) fn keep_last(args: &[Value], count: usize) -> Result<Value, String> {
     let Some(messages) = args.first().and_then(Value::as_array) else {
         return Err("this hook is for `filter_messages`".to_owned());
     };

@@ -6,7 +6,7 @@ use crate::dates::civil;
 use crate::limits::DAY_US;
 
 /// Adds the day to the system prompt. A finer time would invalidate the provider's prompt cache.
-pub(crate) fn date_in_prompt(args: &[Value], now_us: i64) -> Result<Value, String> {
+pub(super) fn date_in_prompt(args: &[Value], now_us: i64) -> Result<Value, String> {
     match args.first() {
         Some(Value::String(text)) => {
             let (year, month, day) = civil(now_us.div_euclid(DAY_US));

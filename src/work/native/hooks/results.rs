@@ -9,7 +9,7 @@ const KEPT_BYTES: usize = 8_000;
 
 /// Cuts a long text of a result, with a note. The rest is neither stored nor sent to a model with every later
 /// request.
-pub(crate) fn limit_results(args: &[Value]) -> Result<Value, String> {
+pub(super) fn limit_results(args: &[Value]) -> Result<Value, String> {
     let Some(Value::Object(result)) = args.get(1) else {
         return Err("this hook is for the hooks that are given a tool result".to_owned());
     };

@@ -10,7 +10,7 @@ const LENGTH: usize = 1_000;
 const DEPTH: usize = 50;
 
 /// Evaluates `expression`: `+ - * / % ^`, brackets, the constants `pi` and `e`, and common functions.
-pub(crate) fn calculate(args: &Value) -> ToolResult {
+pub(super) fn calculate(args: &Value) -> ToolResult {
     let Some(expression) = args.get("expression").and_then(Value::as_str) else {
         return ToolResult::error("expression: required but missing.");
     };
@@ -21,7 +21,7 @@ pub(crate) fn calculate(args: &Value) -> ToolResult {
 }
 
 /// Formats a number with 15 significant digits, so that 0.1 + 0.2 is 0.3.
-pub(crate) fn format_number(value: f64) -> String {
+pub(super) fn format_number(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }

@@ -12,7 +12,7 @@ use crate::work::native::NativeCall;
 const MOST: usize = 100;
 
 /// Queues a call of `tool` with `args`, to be made after the calls of the step.
-pub(crate) fn call_later(call: &NativeCall) -> ToolResult {
+pub(super) fn call_later(call: &NativeCall) -> ToolResult {
     let tool = match allowed(&call.args, &call.options) {
         Ok(tool) => tool,
         Err(text) => return ToolResult::error(text),
@@ -26,7 +26,7 @@ pub(crate) fn call_later(call: &NativeCall) -> ToolResult {
 
 /// Calls `tool` once for each object of arguments in `list`, in order; returns the results, numbered. A
 /// failure does not stop the others, and the result is then an error with the number of failures.
-pub(crate) async fn call_each(call: NativeCall) -> ToolResult {
+pub(super) async fn call_each(call: NativeCall) -> ToolResult {
     let (tool, list) = match allowed(&call.args, &call.options).and_then(|tool| Ok((tool, list(&call.args)?)))
     {
         Ok(wanted) => wanted,

@@ -9,7 +9,7 @@ const SIDES: u32 = 1_000;
 
 /// Rolls `dice`, such as `d20`, `2d6` or `3d8+2`. `random`: the call's random bytes; the same bytes give the
 /// same roll.
-pub(crate) fn roll_dice(args: &Value, random: [u8; 16]) -> ToolResult {
+pub(super) fn roll_dice(args: &Value, random: [u8; 16]) -> ToolResult {
     let text = args.get("dice").and_then(Value::as_str).unwrap_or("1d6");
     let Some(Throw { count, sides, plus }) = parse(text) else {
         return ToolResult::error(format!("\"{text}\" is not a throw; write it like 2d6 or 1d20+3."));

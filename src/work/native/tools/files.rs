@@ -12,7 +12,7 @@ use crate::work::native::NativeCall;
 const SHOWN_BYTES: usize = 32 << 10;
 
 /// Writes `content` to the file `path`.
-pub(crate) fn write_file(call: &NativeCall) -> ToolResult {
+pub(super) fn write_file(call: &NativeCall) -> ToolResult {
     let (Some(path), Some(content)) = (text(call, "path"), text(call, "content")) else {
         return ToolResult::error("path and content: required.");
     };
@@ -24,7 +24,7 @@ pub(crate) fn write_file(call: &NativeCall) -> ToolResult {
 }
 
 /// Returns the text of the file `path`.
-pub(crate) fn read_file(call: &NativeCall) -> ToolResult {
+pub(super) fn read_file(call: &NativeCall) -> ToolResult {
     let Some(path) = text(call, "path") else { return ToolResult::error("path: required but missing.") };
     told(call.state.read_file(path).map(|content| match content {
         None => format!("There is no file {path}."),
@@ -33,7 +33,7 @@ pub(crate) fn read_file(call: &NativeCall) -> ToolResult {
 }
 
 /// Returns the entries of the directory `path`, or of the root.
-pub(crate) fn list_files(call: &NativeCall) -> ToolResult {
+pub(super) fn list_files(call: &NativeCall) -> ToolResult {
     let path = text(call, "path").unwrap_or("/");
     told(call.state.readdir_file(path).map(|entries| {
         let lines = entries.iter().map(|entry| match entry.is_directory {
@@ -46,7 +46,7 @@ pub(crate) fn list_files(call: &NativeCall) -> ToolResult {
 }
 
 /// Returns lines with the text `text`, or paths that match `pattern`.
-pub(crate) fn search_files(call: &NativeCall) -> ToolResult {
+pub(super) fn search_files(call: &NativeCall) -> ToolResult {
     let found = match (text(call, "text"), text(call, "pattern")) {
         (Some(text), _) => call.state.grep_files(text).map(|results| {
             let lines = results.iter().flat_map(|result| {

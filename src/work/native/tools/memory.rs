@@ -7,7 +7,7 @@ use crate::sdk::ThreadState;
 use crate::work::native::NativeCall;
 
 /// Stores `value`, any JSON, under `key`; `null` deletes it.
-pub(crate) fn remember(call: &NativeCall) -> ToolResult {
+pub(super) fn remember(call: &NativeCall) -> ToolResult {
     // Absent is not null: an omitted value must not delete the key.
     let Some(value) = call.args.get("value") else {
         return ToolResult::error("value: required but missing; null forgets the key.");
@@ -19,7 +19,7 @@ pub(crate) fn remember(call: &NativeCall) -> ToolResult {
 }
 
 /// Returns the value of `key`, as JSON.
-pub(crate) fn recall(call: &NativeCall) -> ToolResult {
+pub(super) fn recall(call: &NativeCall) -> ToolResult {
     with_key(call, |state, key| {
         Ok(match state.get_value::<Value>(key)? {
             Some(value) => value.to_string(),

@@ -11,7 +11,7 @@ use crate::work::native::NativeCall;
 const EFFECT: &str = "remind";
 
 /// Schedules `content` for this thread in `minutes`.
-pub(crate) fn remind_me(call: &NativeCall) -> ToolResult {
+pub(super) fn remind_me(call: &NativeCall) -> ToolResult {
     let Some(content) = call.args.get("content").and_then(Value::as_str) else {
         return ToolResult::error("content: required but missing.");
     };

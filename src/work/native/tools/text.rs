@@ -9,7 +9,7 @@ const READING_SPEED: usize = 240;
 
 /// Returns characters, words, sentences, lines and reading time of `text`; with `find`, also the number of
 /// its occurrences.
-pub(crate) fn text_statistics(args: &Value) -> ToolResult {
+pub(super) fn text_statistics(args: &Value) -> ToolResult {
     let Some(text) = args.get("text").and_then(Value::as_str) else {
         return ToolResult::error("text: required but missing.");
     };
@@ -59,7 +59,7 @@ fn occurrences(text: &str, find: &str) -> usize {
 }
 
 /// Returns `text`, for tools whose call matters more than their result, such as one that ends a session.
-pub(crate) fn say(args: &Value) -> ToolResult {
+pub(super) fn say(args: &Value) -> ToolResult {
     match args.get("text").and_then(Value::as_str) {
         Some(text) => ToolResult::success(text),
         None => ToolResult::error("text: required but missing."),
@@ -67,7 +67,7 @@ pub(crate) fn say(args: &Value) -> ToolResult {
 }
 
 /// The error of a call that would have to wait for a user.
-pub(crate) fn no_answer(name: &str) -> ToolResult {
+pub(super) fn no_answer(name: &str) -> ToolResult {
     let text = format!("\"{name}\" waits for a person, and cannot wait here.");
     ToolResult { error_code: Some("would_wait".into()), ..ToolResult::error(text) }
 }

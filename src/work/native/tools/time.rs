@@ -8,7 +8,7 @@ use crate::definitions::message::ToolResult;
 const WEEKDAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
 
 /// Returns date and time at `now_us` (µs since 1970), in UTC or at `utcOffset`, such as `+02:00`.
-pub(crate) fn current_time(args: &Value, now_us: i64) -> ToolResult {
+pub(super) fn current_time(args: &Value, now_us: i64) -> ToolResult {
     let offset = args.get("utcOffset").and_then(Value::as_str).unwrap_or("Z");
     let Some(minutes) = offset_minutes(offset) else {
         return ToolResult::error(format!(

@@ -86,7 +86,7 @@ const UNITS: &[Unit] = {
 };
 
 /// Converts `value` from the unit `from` into the unit `to`.
-pub(crate) fn convert_units(args: &Value) -> ToolResult {
+pub(super) fn convert_units(args: &Value) -> ToolResult {
     let text = |name| args.get(name).and_then(Value::as_str).unwrap_or_default();
     let Some(value) = args.get("value").and_then(Value::as_f64) else {
         return ToolResult::error("value: expected a number.");

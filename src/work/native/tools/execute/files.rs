@@ -9,7 +9,7 @@ use crate::store::file_record::FileOptions;
 type FileFunction = fn(&ThreadState, &str, Option<&Value>) -> Result<Value, Exception>;
 
 /// The global `files`: `read`, `write`, `list`.
-pub(crate) fn door(state: &ThreadState, directory: &str) -> Value {
+pub(super) fn door(state: &ThreadState, directory: &str) -> Value {
     let directory: Rc<str> = Rc::from(directory.trim_end_matches('/'));
     let function = |name: &'static str, act: FileFunction| {
         let (state, directory) = (state.clone(), directory.clone());

@@ -5,7 +5,7 @@ use crate::definitions::message::ToolResult;
 
 /// The limit that the code exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LimitKind {
+pub(super) enum LimitKind {
     /// The code is too long; its size in bytes.
     CodeSize(usize),
     /// Too many calls of tools.
@@ -25,12 +25,12 @@ impl LimitKind {
     }
 
     /// The error result, with the option as its code.
-    pub(crate) fn result(self, text: String) -> ToolResult {
+    pub(super) fn result(self, text: String) -> ToolResult {
         ToolResult { error_code: Some(self.option().to_owned()), ..ToolResult::error(text) }
     }
 
     /// The text for the model.
-    pub(crate) fn text(self, settings: &Settings) -> String {
+    pub(super) fn text(self, settings: &Settings) -> String {
         let option = self.option();
         match self {
             LimitKind::CodeSize(bytes) => format!(

@@ -38,7 +38,7 @@ const NO_TRACE: &str = "The code ended without a result, without output, and wit
 const OUTPUT_REST: usize = 1024;
 
 /// Runs the code of a call.
-pub(crate) async fn execute_code(call: NativeCall) -> ToolResult {
+pub(super) async fn execute_code(call: NativeCall) -> ToolResult {
     let Some(code) = call.args.get("code").and_then(Json::as_str) else {
         return ToolResult::error("code: required but missing.");
     };
