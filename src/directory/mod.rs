@@ -12,15 +12,15 @@
 //! * `inbox`: questions to people. `servers`: health of MCP servers.
 //! * `env`: values of the owner, or of the instance. `tokens`: tokens for MCP servers. `store`: the tables.
 
-pub(crate) mod claims;
-pub(crate) mod env;
-pub(crate) mod inbox;
-pub(crate) mod list;
-pub(crate) mod owners;
-pub(crate) mod servers;
-pub(crate) mod store;
-pub(crate) mod threads;
-pub(crate) mod tokens;
+mod claims;
+mod env;
+mod inbox;
+mod list;
+mod owners;
+mod servers;
+mod store;
+mod threads;
+mod tokens;
 
 pub use crate::request::directory_call::{DirectoryCall, EnvAsk, ThreadRow, TokenAsk};
 

@@ -9,11 +9,11 @@
 //!
 //! The thread decides where and in which order to look up a variable (`engine/env`).
 
-pub(crate) mod change;
-pub(crate) mod keys;
+mod change;
+mod keys;
 pub(crate) mod level;
-pub(crate) mod set;
-pub(crate) mod transit;
+mod set;
+mod transit;
 
 pub use crate::env::change::{Change, Level, RequestField};
 pub use crate::env::keys::{EncryptedValue, KEYS_VAR, Keys};

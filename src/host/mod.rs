@@ -9,10 +9,10 @@
 //!   `bucket`: contents of large files. `listeners`: connections that follow a thread. `process`: data shared
 //!   by the objects of a process.
 
-pub(crate) mod bucket;
-pub(crate) mod listeners;
+mod bucket;
+mod listeners;
 pub(crate) mod process;
-pub(crate) mod sql;
+mod sql;
 
 pub use crate::host::bucket::Bucket;
 pub use crate::host::listeners::{Feed, Filter, Frame, FramePosition, Listeners};

@@ -12,12 +12,12 @@ pub(crate) mod documents;
 pub(crate) mod embed;
 pub(crate) mod embedding;
 pub(crate) mod extract;
-pub(crate) mod fuse;
+mod fuse;
 pub(crate) mod index;
 pub(crate) mod log;
 pub(crate) mod notes;
 pub(crate) mod search;
-pub(crate) mod shared;
+mod shared;
 
 pub use crate::memory::calls::check_body;
 pub use crate::memory::shared::SharedMemory;

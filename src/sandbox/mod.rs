@@ -10,21 +10,21 @@
 //!   inside which code is called.
 //! * `tree`: tests of ownership.
 
-pub(crate) mod ancestry;
+mod ancestry;
 pub(crate) mod backlog;
-pub(crate) mod boundary;
-pub(crate) mod calls;
+mod boundary;
+mod calls;
 pub(crate) mod execution;
-pub(crate) mod options;
+mod options;
 pub(crate) mod packed;
-pub(crate) mod result;
+mod result;
 pub(crate) mod room;
-pub(crate) mod run_state;
-pub(crate) mod session;
-pub(crate) mod surrogates;
+mod run_state;
+mod session;
+mod surrogates;
 #[cfg(test)]
-pub(crate) mod tree;
-pub(crate) mod value;
+mod tree;
+mod value;
 
 pub use crate::definitions::tool::Engine;
 pub use crate::sandbox::boundary::{

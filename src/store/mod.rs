@@ -15,12 +15,12 @@
 //! * Memories: `memory`; `changes` notes what they have to ingest.
 //! * `schema`: all tables. `table`: the declaration of one.
 
-pub(crate) mod amounts;
+mod amounts;
 pub(crate) mod attachment;
 pub(crate) mod base64_text;
 pub(crate) mod bodies;
-pub(crate) mod budget_policy;
-pub(crate) mod calibration;
+mod budget_policy;
+mod calibration;
 pub(crate) mod changes;
 pub(crate) mod children;
 pub(crate) mod chunks;

@@ -9,13 +9,13 @@
 //!   tool's response.
 
 pub(crate) mod code;
-pub(crate) mod http;
-pub(crate) mod kinds;
+mod http;
+mod kinds;
 pub(crate) mod mcp;
 pub mod native;
 pub(crate) mod outbound;
 pub(crate) mod timeout;
-pub(crate) mod tool_answer;
+mod tool_answer;
 
 use std::rc::Rc;
 

@@ -3,11 +3,11 @@
 //! lists the tables: `threads`, `claims` (idempotency keys), `inbox` (open waits), `owners`, and `state`
 //! (counts). `servers` (health of MCP servers) and `tokens` are created with their first row.
 
-pub(crate) mod claims;
-pub(crate) mod inbox;
-pub(crate) mod owners;
-pub(crate) mod schema;
-pub(crate) mod servers;
-pub(crate) mod state;
-pub(crate) mod threads;
-pub(crate) mod tokens;
+pub(super) mod claims;
+pub(super) mod inbox;
+pub(super) mod owners;
+pub(super) mod schema;
+pub(super) mod servers;
+pub(super) mod state;
+pub(super) mod threads;
+pub(super) mod tokens;

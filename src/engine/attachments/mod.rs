@@ -6,5 +6,5 @@
 //!   `images`: the images in a request to a model.
 
 pub(crate) mod images;
-pub(crate) mod picture;
-pub(crate) mod store;
+mod picture;
+pub(super) mod store;

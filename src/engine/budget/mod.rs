@@ -8,15 +8,15 @@
 //! * `vectors`: checks requests for vectors. `allocate`: grants to subagents. `draw`: a subagent's own grant.
 //!   `detached`: usage outside runs.
 
-pub(crate) mod allocate;
+pub(super) mod allocate;
 pub(crate) mod budget_input;
-pub(crate) mod charge;
-pub(crate) mod detached;
-pub(crate) mod draw;
-pub(crate) mod estimate;
-pub(crate) mod exceeded;
-pub(crate) mod reserve;
-pub(crate) mod vectors;
+mod charge;
+mod detached;
+mod draw;
+pub(super) mod estimate;
+pub(super) mod exceeded;
+mod reserve;
+pub(super) mod vectors;
 
 use std::cell::{Cell, RefCell};
 

@@ -4,10 +4,10 @@
 //! * Here: the order. `own`: the thread's values. `levels`: those of the account and the instance. `missing`:
 //!   the requirements of a new thread. `secrets`: redaction.
 
-pub(crate) mod levels;
-pub(crate) mod missing;
-pub(crate) mod own;
-pub(crate) mod secrets;
+mod levels;
+pub(super) mod missing;
+mod own;
+mod secrets;
 
 use crate::definitions::catalog::RESERVED_PREFIX;
 use crate::definitions::graph::{DeclaredVariables, Env};

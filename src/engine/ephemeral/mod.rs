@@ -4,9 +4,9 @@
 //! * Here: the flow, waiting clients, the partial text, the alarm. `detached`: detached work. `values`: values
 //!   of variables that were read. `offers`: the tools that the requests of a prompt share.
 
-pub(crate) mod detached;
-pub(crate) mod offers;
-pub(crate) mod values;
+pub(super) mod detached;
+pub(super) mod offers;
+mod values;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -5,9 +5,9 @@
 //! * This file: the runs that are to be exported, and the job. `detached`: detached work. `config`: the
 //!   collector. `send`: one request and its response.
 
-pub(crate) mod config;
+pub(super) mod config;
 pub(crate) mod detached;
-pub(crate) mod send;
+mod send;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

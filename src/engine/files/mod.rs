@@ -7,14 +7,14 @@
 //! * `attach`: files of messages. `staged`: files of other threads.
 
 pub(crate) mod attach;
-pub(crate) mod bucket;
+mod bucket;
 pub(crate) mod conditions;
-pub(crate) mod glob;
-pub(crate) mod read;
+pub(super) mod glob;
+mod read;
 pub(crate) mod search;
-pub(crate) mod staged;
+pub(super) mod staged;
 pub(crate) mod tree;
-pub(crate) mod uploads;
+mod uploads;
 pub(crate) mod write;
 
 pub use crate::engine::files::bucket::spilled_above;

@@ -6,7 +6,7 @@
 //! * `copy`: the job of the copy. It fetches one page per transaction, so that it resumes after a crash.
 //!   `page`: the source's pages, bounded in bytes, while the source continues to work.
 
-pub(crate) mod ask;
-pub(crate) mod begin;
-pub(crate) mod copy;
-pub(crate) mod page;
+mod ask;
+mod begin;
+mod copy;
+mod page;

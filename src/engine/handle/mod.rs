@@ -5,12 +5,12 @@
 //!   of the family.
 //! * `run`: the run that the code works in. `code`: code in the sandbox that it starts.
 
-pub(crate) mod code;
-pub(crate) mod env;
-pub(crate) mod files;
-pub(crate) mod relations;
-pub(crate) mod resources;
-pub(crate) mod run;
+mod code;
+mod env;
+mod files;
+mod relations;
+mod resources;
+mod run;
 
 use std::rc::Rc;
 

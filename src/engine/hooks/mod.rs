@@ -12,11 +12,11 @@
 //!   message that is stored or changed. `inbound`: hooks of a drain, and of a new thread. `result`: hooks
 //!   around a tool call.
 
-pub(crate) mod call;
-pub(crate) mod inbound;
-pub(crate) mod message;
-pub(crate) mod request;
-pub(crate) mod result;
+mod call;
+pub(super) mod inbound;
+mod message;
+mod request;
+pub(super) mod result;
 
 pub use crate::work::native::hook_call::HookCall;
 

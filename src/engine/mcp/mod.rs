@@ -7,7 +7,7 @@
 //!   of one owner, can read. `reports`: reports about servers to the deployment.
 
 mod callback;
-pub(crate) mod input;
+pub(super) mod input;
 mod lists;
 mod reports;
 mod sealed_text;

@@ -6,13 +6,13 @@
 //!   models, and the scratchpad. `sources`: notes content that memories take in automatically; `ingest`: takes
 //!   it in, in parallel with runs. `log`: log entries.
 
-pub(crate) mod ingest;
-pub(crate) mod job;
-pub(crate) mod log;
-pub(crate) mod recall;
-pub(crate) mod shared;
-pub(crate) mod sources;
-pub(crate) mod tools;
+mod ingest;
+mod job;
+mod log;
+mod recall;
+pub(super) mod shared;
+mod sources;
+pub(super) mod tools;
 
 use futures::StreamExt;
 

@@ -6,14 +6,14 @@
 //!   `content`: texts, if the deployment exports them. `work`: the span of detached work. `otlp`: the JSON
 //!   format, and `protobuf` the same in bytes. `metrics`: sums over spans.
 
-pub(crate) mod attributes;
-pub(crate) mod build;
-pub(crate) mod content;
-pub(crate) mod facts;
-pub(crate) mod metrics;
-pub(crate) mod otlp;
-pub(crate) mod protobuf;
-pub(crate) mod work;
+pub(super) mod attributes;
+pub(super) mod build;
+mod content;
+pub(super) mod facts;
+pub(super) mod metrics;
+pub(super) mod otlp;
+pub(super) mod protobuf;
+pub(super) mod work;
 
 use crate::trace::Trace;
 

@@ -15,26 +15,26 @@
 #![expect(clippy::result_large_err, reason = "an error result is made once in a call, and read by a model")]
 
 pub(crate) mod arguments;
-pub(crate) mod ask;
-pub(crate) mod call;
-pub(crate) mod cascade;
-pub(crate) mod checks;
-pub(crate) mod copy;
-pub(crate) mod cost;
-pub(crate) mod create_child;
-pub(crate) mod deferred;
-pub(crate) mod delegates;
-pub(crate) mod delete;
-pub(crate) mod envelope;
-pub(crate) mod follow_up;
-pub(crate) mod immediate;
-pub(crate) mod inbox;
-pub(crate) mod report;
-pub(crate) mod resolve;
-pub(crate) mod shown;
-pub(crate) mod spawn;
-pub(crate) mod toolset;
-pub(crate) mod values;
-pub(crate) mod wait;
+mod ask;
+pub(super) mod call;
+mod cascade;
+mod checks;
+mod copy;
+mod cost;
+pub(super) mod create_child;
+mod deferred;
+mod delegates;
+pub(super) mod delete;
+pub(super) mod envelope;
+pub(super) mod follow_up;
+mod immediate;
+mod inbox;
+mod report;
+mod resolve;
+pub(super) mod shown;
+mod spawn;
+pub(super) mod toolset;
+pub(super) mod values;
+mod wait;
 
 pub use crate::sdk::relations::{RemoteThread, Subagent};

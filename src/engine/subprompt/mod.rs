@@ -5,8 +5,8 @@
 //! The receipt of the outer call records how far the step is, so that it resumes after a crash: a stored
 //! reply is not requested again, and no call is made twice.
 
-pub(crate) mod request;
-pub(crate) mod result;
+mod request;
+mod result;
 
 use serde_json::Value;
 

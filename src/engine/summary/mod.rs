@@ -5,11 +5,11 @@
 //! * This file: when a summary is due, and how it changes with messages. `plan`: its range. `write`: the job;
 //!   `render`: messages as its input. `charges`: the costs of its requests. `requests`: the routes.
 
-pub(crate) mod charges;
-pub(crate) mod plan;
-pub(crate) mod render;
-pub(crate) mod requests;
-pub(crate) mod write;
+mod charges;
+pub(super) mod plan;
+mod render;
+mod requests;
+mod write;
 
 use std::cell::{Cell, RefCell};
 

@@ -7,14 +7,14 @@
 //!   `answer`: the results of answers; `restart`: a decision that repeats the model request. `retry`: a long
 //!   pause before the next attempt. `budget`: questions about spending.
 
-pub(crate) mod answer;
-pub(crate) mod budget;
+mod answer;
+pub(super) mod budget;
 pub(crate) mod decide;
-pub(crate) mod digest;
-pub(crate) mod gate;
-pub(crate) mod question;
-pub(crate) mod restart;
-pub(crate) mod retry;
+mod digest;
+pub(super) mod gate;
+pub(super) mod question;
+mod restart;
+pub(super) mod retry;
 
 use crate::definitions::message::ToolResult;
 use crate::engine::ephemeral::{Alarm, Verdict};

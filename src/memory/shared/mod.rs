@@ -5,8 +5,8 @@
 //! * here: the object as a keeper, and its calls. `work`: its alarm, which indexes documents. `values`:
 //!   variables for its model, and secrets that it must not store.
 
-pub(crate) mod values;
-pub(crate) mod work;
+mod values;
+mod work;
 
 use std::cell::Cell as Flag;
 use std::rc::Rc;

@@ -4,9 +4,9 @@
 //! * `bridge`: the thread, for sandboxed code. `args`: arguments of calls from such code.
 //! * `fetch`: requests of such code. `place`: the position of an error in a file.
 
-pub(crate) mod args;
+mod args;
 pub(crate) mod bridge;
-pub(crate) mod fetch;
-pub(crate) mod file;
-pub(crate) mod place;
+mod fetch;
+pub(super) mod file;
+mod place;
 pub(crate) mod web;

@@ -6,9 +6,9 @@
 //!   and closes workers. `wait`: waits for several. `outcome`: stores and delivers outcomes. `permissions`:
 //!   restricts a worker's tools.
 
-pub(crate) mod arguments;
-pub(crate) mod manage;
-pub(crate) mod offers;
-pub(crate) mod outcome;
-pub(crate) mod permissions;
-pub(crate) mod wait;
+pub(super) mod arguments;
+pub(super) mod manage;
+pub(super) mod offers;
+pub(super) mod outcome;
+mod permissions;
+mod wait;

@@ -3,8 +3,8 @@
 //!
 //! * `files`: members for files. `remote_thread`: members of another thread. `options`: parsing of options and inputs.
 
-pub(crate) mod files;
-pub(crate) mod options;
+mod files;
+mod options;
 pub(crate) mod remote_thread;
 
 use std::cell::RefCell;

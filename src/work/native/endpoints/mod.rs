@@ -17,8 +17,8 @@
 //!
 //! * `summary`: an overview of a thread. `transcript`: the conversation as Markdown.
 
-pub(crate) mod summary;
-pub(crate) mod transcript;
+mod summary;
+mod transcript;
 
 use futures::future::LocalBoxFuture;
 

@@ -14,9 +14,9 @@
 //! * `prompt`, `history`, `results`: hooks for `after_system_message`, for `filter_messages`, and for tool
 //!   results.
 
-pub(crate) mod history;
-pub(crate) mod prompt;
-pub(crate) mod results;
+mod history;
+mod prompt;
+mod results;
 
 use futures::future::LocalBoxFuture;
 use serde_json::Value;

@@ -14,16 +14,16 @@
 //!   `reminder`: the thread's values, files and effects, for a model.
 //! * `calls`: calls of other tools. `execute`: a model's own code.
 
-pub(crate) mod arithmetic;
-pub(crate) mod calls;
-pub(crate) mod dice;
+mod arithmetic;
+mod calls;
+mod dice;
 pub(crate) mod execute;
-pub(crate) mod files;
-pub(crate) mod memory;
-pub(crate) mod reminder;
-pub(crate) mod text;
-pub(crate) mod time;
-pub(crate) mod units;
+mod files;
+mod memory;
+mod reminder;
+mod text;
+mod time;
+mod units;
 
 use futures::future::LocalBoxFuture;
 

@@ -5,8 +5,8 @@
 //!   `files`: files for a model's code.
 
 pub(crate) mod declarations;
-pub(crate) mod files;
-pub(crate) mod limit_exceeded;
+mod files;
+mod limit_exceeded;
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
