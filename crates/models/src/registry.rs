@@ -47,7 +47,7 @@ impl<N: Copy> Registry<N> {
 pub struct Panic(pub String);
 
 impl Panic {
-    pub(crate) fn of(panic: Box<dyn Any + Send>) -> Panic {
+    fn of(panic: Box<dyn Any + Send>) -> Panic {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         Panic(text.unwrap_or("something that is not text").to_owned())

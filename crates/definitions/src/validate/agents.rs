@@ -8,7 +8,7 @@ use crate::names::wrong_callable;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
-    pub(crate) fn agents(&mut self) {
+    pub(super) fn agents(&mut self) {
         for (name, agent) in &self.catalog.agents {
             let at = Subject { kind: Kind::Agent, name };
             if let Some(wrong) = wrong_callable(name) {

@@ -14,7 +14,7 @@ const MODES: [&str; 4] = ["never", "always", "when", "on_failure"];
 
 impl Check<'_> {
     /// Checks the approval in a field, such as `approval`, for calls with these arguments.
-    pub(crate) fn approval(
+    pub(super) fn approval(
         &mut self,
         at: Subject<'_>,
         field: &str,
@@ -63,7 +63,7 @@ impl Check<'_> {
     }
 
     /// Checks the approval settings of an agent or a prompt.
-    pub(crate) fn approvals(&mut self, at: Subject<'_>, approvals: &Approvals) {
+    pub(super) fn approvals(&mut self, at: Subject<'_>, approvals: &Approvals) {
         self.seconds(at, "approvals.expiresAfterSeconds", approvals.expires_after_seconds);
         if approvals.on_message.is_some() && at.kind == Kind::Prompt {
             self.error(
@@ -87,7 +87,7 @@ impl Check<'_> {
         }
     }
 
-    pub(crate) fn seconds(&mut self, at: Subject<'_>, field: &str, seconds: Option<u64>) {
+    pub(super) fn seconds(&mut self, at: Subject<'_>, field: &str, seconds: Option<u64>) {
         let most = WAIT_MAX_US / crate::limits::SECOND_US;
         if seconds.is_some_and(|seconds| {
             seconds == 0 || i64::try_from(seconds).map_or(true, |seconds| seconds > most)

@@ -6,7 +6,7 @@ use crate::names::hint;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
-    pub(crate) fn code(&mut self, at: Subject<'_>, code: &Code) {
+    pub(super) fn code(&mut self, at: Subject<'_>, code: &Code) {
         if !self.catalog.code.contains_key(&code.file) {
             let hint = hint(&code.file, &self.code_files(&code.file));
             self.error(at, "run.code", format!("there is no file {}{hint}", code.file));

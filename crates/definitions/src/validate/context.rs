@@ -5,7 +5,7 @@ use crate::definitions::references::Kind;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
-    pub(crate) fn summary(&mut self, at: Subject<'_>, prompt: &Prompt) {
+    pub(super) fn summary(&mut self, at: Subject<'_>, prompt: &Prompt) {
         let Some(settings) = &prompt.summary else { return };
         if !prompt.include_chat {
             self.error(
@@ -31,7 +31,7 @@ impl Check<'_> {
         }
     }
 
-    pub(crate) fn context(&mut self, at: Subject<'_>, prompt: &Prompt) {
+    pub(super) fn context(&mut self, at: Subject<'_>, prompt: &Prompt) {
         let limits = &prompt.context;
         if limits.trigger_ratio.is_some_and(|ratio| !(ratio > 0.0 && ratio <= 1.0)) {
             self.error(at, "context.triggerRatio", "a share of the budget: above 0, at most 1, such as 0.85");

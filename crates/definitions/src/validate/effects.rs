@@ -6,7 +6,7 @@ use crate::names::wrong_callable;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
-    pub(crate) fn effects(&mut self) {
+    pub(super) fn effects(&mut self) {
         for (name, effect) in &self.catalog.effects {
             let at = Subject { kind: Kind::Effect, name };
             if let Some(wrong) = wrong_callable(name) {

@@ -4,7 +4,7 @@ use crate::definitions::references::Kind;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
-    pub(crate) fn endpoints(&mut self) {
+    pub(super) fn endpoints(&mut self) {
         for (route, endpoint) in &self.catalog.endpoints {
             let name = route.to_string();
             let at = Subject { kind: Kind::Endpoint, name: &name };

@@ -14,7 +14,7 @@ use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     /// Checks that the name of an entry is unambiguous and callable, and that its settings apply.
-    pub(crate) fn entry(&mut self, at: Subject<'_>, field: &str, entry: &ToolEntry) {
+    pub(super) fn entry(&mut self, at: Subject<'_>, field: &str, entry: &ToolEntry) {
         self.env(at, &format!("{field}.env"), &entry.env);
         let name = &entry.name;
         if self.of_server(at, field, entry) {
@@ -141,7 +141,7 @@ impl Check<'_> {
     }
 
     /// Checks that a prompt or an agent has an argument.
-    pub(crate) fn init_argument(
+    pub(super) fn init_argument(
         &mut self,
         at: Subject<'_>,
         field: &str,

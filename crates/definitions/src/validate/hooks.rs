@@ -7,7 +7,7 @@ use crate::sorted::SortedSet;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
-    pub(crate) fn hooks(&mut self) {
+    pub(super) fn hooks(&mut self) {
         self.idle_hooks();
         let listed: SortedSet<&String> = {
             let prompts = self.catalog.prompts.values().flat_map(|prompt| &prompt.hooks);
@@ -43,7 +43,7 @@ impl Check<'_> {
     }
 
     /// Checks the `hooks` of a prompt or an agent.
-    pub(crate) fn hook_list(&mut self, at: Subject<'_>, hooks: &[String]) {
+    pub(super) fn hook_list(&mut self, at: Subject<'_>, hooks: &[String]) {
         let mut seen = SortedSet::new();
         for (index, id) in hooks.iter().enumerate() {
             let field = format!("hooks[{index}]");

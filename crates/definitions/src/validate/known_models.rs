@@ -59,7 +59,7 @@ fn known(provider: &Provider, id: &str) -> Option<ModelFacts> {
 
 impl Check<'_> {
     /// Warns about a model at its maker's own address. Other addresses have other windows, prices and dates.
-    pub(crate) fn known(&mut self, at: Subject<'_>, model: &Model) {
+    pub(super) fn known(&mut self, at: Subject<'_>, model: &Model) {
         let base = model.base_url.as_deref();
         let own =
             base.is_none_or(|base| template::names(base).into_iter().any(|name| model.means_default(name)));

@@ -36,7 +36,7 @@ const OWN_HEADERS: [&str; 15] = [
 ];
 
 impl Check<'_> {
-    pub(crate) fn servers(&mut self) {
+    pub(super) fn servers(&mut self) {
         for (name, server) in &self.catalog.mcp {
             let at = Subject { kind: Kind::Mcp, name };
             self.server_name(at);
@@ -167,7 +167,7 @@ impl Check<'_> {
     }
 
     /// Whether an entry is for tools of a server, or of a provider; also checks it.
-    pub(crate) fn of_server(&mut self, at: Subject<'_>, field: &str, entry: &ToolEntry) -> bool {
+    pub(super) fn of_server(&mut self, at: Subject<'_>, field: &str, entry: &ToolEntry) -> bool {
         let Some(name) = entry.mcp() else {
             if entry.tools.is_some() {
                 let text = "is for tools of an MCP server: `{ \"mcp\": NAME, \"tools\": [...] }`";
@@ -207,7 +207,7 @@ impl Check<'_> {
     }
 
     /// Whether a prompt may offer a tool whose server is listed at the first step of a run.
-    pub(crate) fn offers_live(&self, prompt: &Prompt, tool: &str) -> bool {
+    pub(super) fn offers_live(&self, prompt: &Prompt, tool: &str) -> bool {
         prompt.tools.iter().any(|entry| {
             let server = entry.mcp().and_then(|name| self.catalog.mcp.get(name));
             server.is_some_and(|server| {

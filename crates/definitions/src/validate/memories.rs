@@ -11,7 +11,7 @@ use crate::sorted::SortedSet;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
-    pub(crate) fn memories(&mut self) {
+    pub(super) fn memories(&mut self) {
         for (name, memory) in &self.catalog.memories {
             let at = Subject { kind: Kind::Memory, name };
             let own = match self.catalog.packages.of(name) {
@@ -107,7 +107,7 @@ impl Check<'_> {
     }
 
     /// Checks a model's settings for vectors.
-    pub(crate) fn embeds(&mut self, at: Subject<'_>, model: &Model) {
+    pub(super) fn embeds(&mut self, at: Subject<'_>, model: &Model) {
         let of_embedding = [
             ("dimensions", model.dimensions.is_some()),
             ("queryPrefix", model.query_prefix.is_some()),
@@ -140,7 +140,7 @@ impl Check<'_> {
     }
 
     /// Checks the memories of a prompt.
-    pub(crate) fn memory_of(&mut self, at: Subject<'_>, prompt: &Prompt) {
+    pub(super) fn memory_of(&mut self, at: Subject<'_>, prompt: &Prompt) {
         let mut seen = SortedSet::new();
         for (index, entry) in prompt.memory.iter().enumerate() {
             let field = format!("memory[{index}]");

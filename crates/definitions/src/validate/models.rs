@@ -27,7 +27,7 @@ const OPTIONS_OF_CHAT: [(&str, &str); 7] = [
 ];
 
 impl Check<'_> {
-    pub(crate) fn models(&mut self) {
+    pub(super) fn models(&mut self) {
         for (name, model) in &self.catalog.models {
             let at = Subject { kind: Kind::Model, name };
             if let Some(wrong) = wrong_model(name) {
@@ -112,7 +112,7 @@ impl Check<'_> {
     }
 
     /// Warns about options with another name in responses, which refuse unknown fields.
-    pub(crate) fn options_of_chat(&mut self, at: Subject<'_>, options: &Map<String, Value>, model: &str) {
+    pub(super) fn options_of_chat(&mut self, at: Subject<'_>, options: &Map<String, Value>, model: &str) {
         for (chat, responses) in OPTIONS_OF_CHAT {
             if options.get(chat).is_some_and(|value| !value.is_null()) {
                 let text = format!(
@@ -202,7 +202,7 @@ impl Check<'_> {
         }
     }
 
-    pub(crate) fn provider_options(&mut self, at: Subject<'_>, options: &Map<String, Value>) {
+    pub(super) fn provider_options(&mut self, at: Subject<'_>, options: &Map<String, Value>) {
         for field in OWN_FIELDS.into_iter().filter(|field| options.contains_key(*field)) {
             self.error(
                 at,

@@ -14,7 +14,7 @@ use crate::sorted::SortedSet;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
-    pub(crate) fn prompts(&mut self) {
+    pub(super) fn prompts(&mut self) {
         for (name, prompt) in &self.catalog.prompts {
             let at = Subject { kind: Kind::Prompt, name };
             if let Some(wrong) = wrong_callable(name) {

@@ -13,7 +13,7 @@ const OF_THREADS: [&str; 4] = ["thread_start", "thread_get", "thread_respond", "
 pub const FILE: &str = "bobbin.json";
 
 impl Check<'_> {
-    pub(crate) fn folder_settings(&mut self) {
+    pub(super) fn folder_settings(&mut self) {
         for (inner, message) in self.catalog.settings.retry_defaults.problems() {
             self.error_in_settings(format!("retryDefaults.{inner}"), message);
         }

@@ -10,7 +10,7 @@ use crate::sorted::SortedSet;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
-    pub(crate) fn skills(&mut self) {
+    pub(super) fn skills(&mut self) {
         for (name, skill) in &self.catalog.skills {
             let at = Subject { kind: Kind::Skill, name };
             let own = match self.catalog.packages.of(name) {
@@ -78,7 +78,7 @@ impl Check<'_> {
     }
 
     /// Checks the skills of a prompt.
-    pub(crate) fn skills_of(&mut self, at: Subject<'_>, prompt: &Prompt) {
+    pub(super) fn skills_of(&mut self, at: Subject<'_>, prompt: &Prompt) {
         if let Skills::Listed(listed) = &prompt.skills {
             let mut seen = SortedSet::new();
             for (index, entry) in listed.iter().enumerate() {

@@ -10,7 +10,7 @@ use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     /// Checks that the settings are on an agent of two AI sides, and that variables and arguments exist.
-    pub(crate) fn subagent(&mut self, at: Subject<'_>, field: &str, entry: &ToolEntry, kind: Kind) {
+    pub(super) fn subagent(&mut self, at: Subject<'_>, field: &str, entry: &ToolEntry, kind: Kind) {
         let name = &entry.name;
         let set = [
             ("initAgentNameProperty", entry.init_agent_name_property.is_some()),

@@ -22,7 +22,7 @@ const OWN_HEADERS: [&str; 8] = [
 ];
 
 impl Check<'_> {
-    pub(crate) fn tools(&mut self) {
+    pub(super) fn tools(&mut self) {
         for (name, tool) in &self.catalog.tools {
             let at = Subject { kind: Kind::Tool, name };
             // Added by the runtime, without a file.
@@ -68,7 +68,7 @@ impl Check<'_> {
     }
 
     /// Checks an implementation. `natives`: the names that it may use.
-    pub(crate) fn run(
+    pub(super) fn run(
         &mut self,
         at: Subject<'_>,
         run: &Implementation,
@@ -99,7 +99,7 @@ impl Check<'_> {
         }
     }
 
-    pub(crate) fn schema(&mut self, at: Subject<'_>, field: &str, schema: &serde_json::Value) {
+    pub(super) fn schema(&mut self, at: Subject<'_>, field: &str, schema: &serde_json::Value) {
         for problem in schema::check(schema) {
             let field =
                 if problem.path.is_empty() { field.to_owned() } else { format!("{field}.{}", problem.path) };
@@ -121,7 +121,7 @@ impl Check<'_> {
     }
 
     /// Checks headers of requests. `own`: those that the runtime sets.
-    pub(crate) fn headers(
+    pub(super) fn headers(
         &mut self,
         at: Subject<'_>,
         within: &str,

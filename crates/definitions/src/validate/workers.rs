@@ -9,7 +9,7 @@ use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     /// Checks the agents, limits and names of workers.
-    pub(crate) fn workers(&mut self, at: Subject<'_>, prompt: &Prompt) {
+    pub(super) fn workers(&mut self, at: Subject<'_>, prompt: &Prompt) {
         let Some(workers) = &prompt.subagents else { return };
         if workers.agents.is_empty() && workers.enabled {
             self.error(at, "subagents.agents", "empty: name the agents that workers can be made of");
@@ -59,7 +59,7 @@ impl Check<'_> {
     }
 
     /// The tools for leading workers may be listed, although `subagents` already offers them.
-    pub(crate) fn worker_tool(&mut self, at: Subject<'_>, field: &str, prompt: &Prompt, entry: &ToolEntry) {
+    pub(super) fn worker_tool(&mut self, at: Subject<'_>, field: &str, prompt: &Prompt, entry: &ToolEntry) {
         let name = &entry.name;
         if prompt.workers().is_none() {
             let message =

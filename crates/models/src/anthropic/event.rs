@@ -17,72 +17,72 @@ pub struct Event<'a> {
     pub index: Number,
     /// In `message_start`.
     #[serde(borrow, default)]
-    pub(crate) message: Object<Message<'a>>,
+    pub(super) message: Object<Message<'a>>,
     #[serde(borrow, default)]
-    pub(crate) content_block: Option<&'a RawValue>,
+    pub(super) content_block: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) delta: Object<Delta<'a>>,
     #[serde(default)]
-    pub(crate) usage: Object<WireUsage>,
+    pub(super) usage: Object<WireUsage>,
     /// In a whole response.
     #[serde(borrow, default)]
     pub content: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) stop_reason: Text<'a>,
+    pub(super) stop_reason: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) id: Text<'a>,
+    pub(super) id: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) model: Text<'a>,
+    pub(super) model: Text<'a>,
     #[serde(borrow, default)]
     pub(crate) error: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Message<'a> {
+pub(super) struct Message<'a> {
     #[serde(default)]
-    pub(crate) usage: Object<WireUsage>,
+    pub(super) usage: Object<WireUsage>,
     #[serde(borrow, default)]
-    pub(crate) stop_reason: Text<'a>,
+    pub(super) stop_reason: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) id: Text<'a>,
+    pub(super) id: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) model: Text<'a>,
+    pub(super) model: Text<'a>,
 }
 
 /// A change of a block, or of the message in `message_delta`.
 #[derive(Debug, Default, Deserialize)]
 pub struct Delta<'a> {
     #[serde(borrow, default)]
-    pub(crate) r#type: Text<'a>,
+    pub(super) r#type: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) text: Text<'a>,
+    pub(super) text: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) partial_json: Text<'a>,
+    pub(super) partial_json: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) thinking: Option<&'a RawValue>,
+    pub(super) thinking: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) signature: Option<&'a RawValue>,
+    pub(super) signature: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) stop_reason: Text<'a>,
+    pub(super) stop_reason: Text<'a>,
 }
 
 /// The start of a block, or a whole one.
 #[derive(Debug, Default, Deserialize)]
 pub struct Block<'a> {
     #[serde(borrow, default)]
-    pub(crate) r#type: Text<'a>,
+    pub(super) r#type: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) text: Text<'a>,
+    pub(super) text: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) id: Text<'a>,
+    pub(super) id: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) name: Text<'a>,
+    pub(super) name: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) input: Option<&'a RawValue>,
+    pub(super) input: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) thinking: Option<&'a RawValue>,
+    pub(super) thinking: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) signature: Option<&'a RawValue>,
+    pub(super) signature: Option<&'a RawValue>,
 }
 
 /// Token counts; each event has some of them.

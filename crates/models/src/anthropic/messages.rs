@@ -15,7 +15,7 @@ const CACHED: &str = r#","cache_control":{"type":"ephemeral"}}"#;
 
 /// Whether thinking is sent back with its replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Replay {
+pub(super) enum Replay {
     Yes,
     No,
 }
@@ -35,7 +35,7 @@ pub fn system(messages: &[CachedJson<ChatMessage>]) -> (Option<String>, usize) {
 }
 
 /// The messages after them.
-pub(crate) fn messages(messages: &[CachedJson<ChatMessage>], replay: Replay) -> String {
+pub(super) fn messages(messages: &[CachedJson<ChatMessage>], replay: Replay) -> String {
     let mut out = Turns(String::from("["), None);
     for message in messages {
         let has_payload = matches!(&**message, ChatMessage::Assistant { payload, .. } if !payload.is_empty());

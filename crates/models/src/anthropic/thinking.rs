@@ -13,7 +13,7 @@ use bobbin_definitions::limits::{OUTPUT_TOKENS, THINKING_TOKENS, THINKING_TOKENS
 
 /// The mode of thinking in a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Thinking {
+pub(super) enum Thinking {
     Off,
     /// At most that many tokens.
     Budget(u64),
@@ -26,7 +26,7 @@ pub(crate) enum Thinking {
 impl Thinking {
     /// The mode of a request. Options can set it, because they come last. Their `thinking` must not be sent
     /// when this is [`Thinking::Off`].
-    pub(crate) fn of(chat: &ChatRequest) -> Thinking {
+    pub(super) fn of(chat: &ChatRequest) -> Thinking {
         let kind = |options: &Value| options["type"].as_str().unwrap_or_default().to_owned();
         let own = chat.options.get("thinking").map(kind);
         let reasoning = &chat.reasoning;
@@ -42,7 +42,7 @@ impl Thinking {
     }
 
     /// The request's `thinking`.
-    pub(crate) fn json(&self) -> Option<Value> {
+    pub(super) fn json(&self) -> Option<Value> {
         match self {
             Thinking::Off | Thinking::Own => None,
             Thinking::Budget(tokens) => Some(json!({ "type": "enabled", "budget_tokens": tokens })),
@@ -51,7 +51,7 @@ impl Thinking {
     }
 
     /// The request's `max_tokens`, which the API requires and which includes thinking.
-    pub(crate) fn max_tokens(&self, chat: &ChatRequest) -> u64 {
+    pub(super) fn max_tokens(&self, chat: &ChatRequest) -> u64 {
         declared(chat).unwrap_or(match self {
             Thinking::Off | Thinking::Own => OUTPUT_TOKENS,
             Thinking::Budget(tokens) => OUTPUT_TOKENS + tokens,

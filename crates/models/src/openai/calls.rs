@@ -27,7 +27,7 @@ impl CallAssembler {
     }
 
     /// Reads the calls of one chunk.
-    pub(crate) fn take(&mut self, calls: &[Call<'_>], out: &mut Vec<Delta>) {
+    pub(super) fn take(&mut self, calls: &[Call<'_>], out: &mut Vec<Delta>) {
         let before = self.0.len();
         for call in calls {
             self.piece(call, before, out);

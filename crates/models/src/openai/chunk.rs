@@ -16,11 +16,11 @@ use bobbin_definitions::definitions::model::Usage;
 #[derive(Debug, Default, Deserialize)]
 pub struct Chunk<'a> {
     #[serde(borrow, default)]
-    pub(crate) choices: Choices<'a>,
+    pub(super) choices: Choices<'a>,
     #[serde(borrow, default)]
-    pub(crate) usage: Option<&'a RawValue>,
+    pub(super) usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) error: Option<&'a RawValue>,
+    pub(super) error: Option<&'a RawValue>,
     /// `error` when vLLM reports one without an `error` key.
     #[serde(borrow, default)]
     pub object: Text<'a>,
@@ -42,16 +42,16 @@ pub struct Chunk<'a> {
 #[derive(Debug, Deserialize)]
 pub struct WholeCall<'a> {
     #[serde(borrow, default)]
-    pub(crate) id: Text<'a>,
+    id: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) name: Text<'a>,
+    pub(super) name: Text<'a>,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
 }
 
 impl<'a> WholeCall<'a> {
     /// Converts it to a call of chat completions.
-    pub(crate) fn of(&self) -> Call<'a> {
+    pub(super) fn of(&self) -> Call<'a> {
         let name = Text(self.name.0.clone());
         let function = Function { name, arguments: self.arguments };
         Call {
@@ -65,18 +65,18 @@ impl<'a> WholeCall<'a> {
 
 /// The choice with index 0. Others, if options request several, are ignored.
 #[derive(Debug, Default)]
-pub(crate) struct Choices<'a>(pub Option<Choice<'a>>);
+pub(super) struct Choices<'a>(pub Option<Choice<'a>>);
 
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Choice<'a> {
+pub(super) struct Choice<'a> {
     #[serde(default)]
     index: Number,
     #[serde(borrow, default)]
-    pub(crate) delta: Object<Message<'a>>,
+    pub(super) delta: Object<Message<'a>>,
     #[serde(borrow, default)]
-    pub(crate) message: Object<Message<'a>>,
+    pub(super) message: Object<Message<'a>>,
     #[serde(borrow, default)]
-    pub(crate) finish_reason: Text<'a>,
+    pub(super) finish_reason: Text<'a>,
     /// Moonshot puts it here.
     #[serde(borrow, default)]
     pub usage: Option<&'a RawValue>,
@@ -86,46 +86,46 @@ pub(crate) struct Choice<'a> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Message<'a> {
+pub(super) struct Message<'a> {
     #[serde(borrow, default)]
-    pub(crate) content: Content<'a>,
+    pub(super) content: Content<'a>,
     /// Text instead of a reply, for the user.
     #[serde(borrow, default)]
     pub refusal: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) reasoning_content: Option<&'a RawValue>,
+    pub(super) reasoning_content: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) reasoning: Option<&'a RawValue>,
+    pub(super) reasoning: Option<&'a RawValue>,
     /// OpenRouter's data to send back: pieces, or the whole list.
     #[serde(borrow, default)]
     pub reasoning_details: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) tool_calls: List<Call<'a>>,
+    pub(super) tool_calls: List<Call<'a>>,
 }
 
 /// The text of a message, and the thinking among its parts (Mistral).
 #[derive(Debug, Default)]
 pub struct Content<'a> {
-    pub(crate) text: Cow<'a, str>,
+    pub(super) text: Cow<'a, str>,
     /// Each a text or a list of parts.
     pub thinking: Vec<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Call<'a> {
+pub(super) struct Call<'a> {
     #[serde(default)]
-    pub(crate) index: Number,
+    pub(super) index: Number,
     #[serde(borrow, default)]
-    pub(crate) id: Text<'a>,
+    pub(super) id: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) function: Object<Function<'a>>,
+    function: Object<Function<'a>>,
     /// Data to send back with the call, such as Gemini's thought signatures.
     #[serde(borrow, default)]
     pub extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Function<'a> {
+struct Function<'a> {
     #[serde(borrow, default)]
     name: Text<'a>,
     #[serde(borrow, default)]
@@ -134,12 +134,12 @@ pub(crate) struct Function<'a> {
 
 impl<'a> Call<'a> {
     /// The function's name, or a piece of it.
-    pub(crate) fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.function.0.as_ref().map_or("", |function| &*function.name.0)
     }
 
     /// A piece of the arguments' JSON text. An object instead of a string is accepted too.
-    pub(crate) fn arguments(&self) -> Cow<'a, str> {
+    pub(super) fn arguments(&self) -> Cow<'a, str> {
         let arguments = self.function.0.as_ref().and_then(|function| function.arguments);
         let raw = arguments.map(RawValue::get).unwrap_or_default();
         match raw.as_bytes().first() {

@@ -30,7 +30,7 @@ pub struct Thought {
 impl Thought {
     /// Reads the thinking in a message. Some servers send the same text under two names; the first one is
     /// used.
-    pub(crate) fn take(&mut self, message: &Message<'_>, out: &mut Vec<Delta>) {
+    pub(super) fn take(&mut self, message: &Message<'_>, out: &mut Vec<Delta>) {
         let fields = [
             (Field::ReasoningContent, strings(message.reasoning_content.as_slice())),
             (Field::Reasoning, strings(message.reasoning.as_slice())),
@@ -84,16 +84,16 @@ fn strings<'a>(texts: &[&'a RawValue]) -> Vec<&'a RawValue> {
 #[derive(Debug, Default, Deserialize)]
 pub struct StoredThinking<'a> {
     #[serde(borrow, default)]
-    pub(crate) reasoning_content: Option<&'a RawValue>,
+    pub(super) reasoning_content: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) reasoning: Option<&'a RawValue>,
+    pub(super) reasoning: Option<&'a RawValue>,
     /// Parts before the text.
     #[serde(borrow, default)]
     pub content: Vec<&'a RawValue>,
 }
 
 impl StoredThinking<'_> {
-    pub(crate) fn read(block: &Opaque) -> Option<StoredThinking<'_>> {
+    pub(super) fn read(block: &Opaque) -> Option<StoredThinking<'_>> {
         let fields = block.get().strip_prefix(FIELD)?.strip_suffix('}')?;
         bobbin_definitions::json::from_str(fields).ok()
     }

@@ -13,7 +13,7 @@ pub struct Event<'a> {
     #[serde(borrow, default)]
     pub(crate) r#type: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) object: Text<'a>,
+    pub(super) object: Text<'a>,
     /// Id of the event's item, or of its call.
     #[serde(borrow, default)]
     pub item_id: Text<'a>,
@@ -29,9 +29,9 @@ pub struct Event<'a> {
     #[serde(borrow, default)]
     pub arguments: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) item: Option<&'a RawValue>,
+    pub(super) item: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) response: Option<&'a RawValue>,
+    pub(super) response: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(crate) error: Option<&'a RawValue>,
 }
@@ -40,58 +40,58 @@ pub struct Event<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub struct ResponseBody<'a> {
     #[serde(borrow, default)]
-    pub(crate) id: Text<'a>,
+    pub(super) id: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) model: Text<'a>,
+    pub(super) model: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) status: Text<'a>,
+    pub(super) status: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) output: Option<Vec<&'a RawValue>>,
+    pub(super) output: Option<Vec<&'a RawValue>>,
     #[serde(borrow, default)]
-    pub(crate) incomplete_details: Object<IncompleteDetails<'a>>,
+    pub(super) incomplete_details: Object<IncompleteDetails<'a>>,
     #[serde(borrow, default)]
-    pub(crate) error: Option<&'a RawValue>,
+    pub(super) error: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(crate) usage: Option<&'a RawValue>,
+    pub(super) usage: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct IncompleteDetails<'a> {
+pub(super) struct IncompleteDetails<'a> {
     #[serde(borrow, default)]
-    pub(crate) reason: Text<'a>,
+    pub(super) reason: Text<'a>,
 }
 
 /// A message, a call, reasoning, or something else; begun or complete.
 #[derive(Debug, Default, Deserialize)]
 pub struct Item<'a> {
     #[serde(borrow, default)]
-    pub(crate) r#type: Text<'a>,
+    pub(super) r#type: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) id: Text<'a>,
+    pub(super) id: Text<'a>,
     /// The phase of a message.
     #[serde(borrow, default)]
     pub phase: Text<'a>,
     /// The parts of a message, or the text of reasoning that is not encrypted.
     #[serde(borrow, default)]
-    pub(crate) content: List<ItemPart<'a>>,
+    pub(super) content: List<ItemPart<'a>>,
     #[serde(borrow, default)]
-    pub(crate) summary: List<ItemPart<'a>>,
+    pub(super) summary: List<ItemPart<'a>>,
     #[serde(borrow, default)]
-    pub(crate) encrypted_content: Text<'a>,
+    pub(super) encrypted_content: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) call_id: Text<'a>,
+    pub(super) call_id: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) name: Text<'a>,
+    pub(super) name: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) arguments: Text<'a>,
+    pub(super) arguments: Text<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct ItemPart<'a> {
+pub(super) struct ItemPart<'a> {
     #[serde(borrow, default)]
-    pub(crate) text: Text<'a>,
+    pub(super) text: Text<'a>,
     #[serde(borrow, default)]
-    pub(crate) refusal: Text<'a>,
+    pub(super) refusal: Text<'a>,
 }
 
 /// Token counts, read as `f64` because some servers write `12.0`.

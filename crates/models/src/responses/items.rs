@@ -11,7 +11,7 @@ const ITEMS: usize = 2048;
 
 /// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(super) enum Kind {
     Message,
     Call,
     Reasoning,
@@ -36,7 +36,7 @@ pub struct Items(Vec<Progress>);
 /// The progress of an item.
 #[derive(Debug)]
 pub struct Progress {
-    pub(crate) kind: Kind,
+    pub(super) kind: Kind,
     /// Its id, and its call's id.
     ids: [String; 2],
     /// Its position in the response; without one, after the previous item.
@@ -80,7 +80,7 @@ impl Items {
     }
 
     /// Finds the item of a piece: by its id, else by its position, else the last one of its kind.
-    pub(crate) fn of(&mut self, event: &Event<'_>, kind: Kind) -> Result<&mut Progress, EventError> {
+    pub(super) fn of(&mut self, event: &Event<'_>, kind: Kind) -> Result<&mut Progress, EventError> {
         let of_kind = |progress: &Progress| progress.kind == kind;
         let known = self.last(|progress| of_kind(progress) && progress.has_id(&event.item_id.0));
         let known = known.or_else(|| match event.output_index.0 {

@@ -31,7 +31,7 @@ pub fn request(chat: &ChatRequest, base_url: &str, api_key: Option<&str>, answer
     Request { method: "POST", url, headers, body: Some(body), reads: HeaderSelection::Type }
 }
 
-pub(crate) fn headers(api_key: Option<&str>, answer: ResponseMode) -> Vec<(String, String)> {
+pub(super) fn headers(api_key: Option<&str>, answer: ResponseMode) -> Vec<(String, String)> {
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
         ("accept".to_owned(), answer.media_type().to_owned()),

@@ -76,7 +76,7 @@ impl Keys {
         Ok(Keys(keys))
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 

@@ -37,7 +37,7 @@ struct Payload {
 /// The contents of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenClaims {
-    pub(crate) scope: Scope,
+    pub(super) scope: Scope,
     /// End of its validity, microseconds since 1970.
     pub expires_us: i64,
     /// Generation of the scope's thread ([`crate::access::Via::Token`]).
@@ -46,7 +46,7 @@ pub struct TokenClaims {
 
 /// The reason why a token is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum TokenError {
+pub(super) enum TokenError {
     #[error("The token is not valid.")]
     Invalid,
     #[error("The token has expired.")]
@@ -71,7 +71,7 @@ pub fn mint_for(secret: &[u8], scope: &Scope, life: Option<i64>, expires_at: i64
 }
 
 /// Verifies a token and returns its contents.
-pub(crate) fn verify(secret: &[u8], token: &str, now_us: i64) -> Result<TokenClaims, TokenError> {
+pub(super) fn verify(secret: &[u8], token: &str, now_us: i64) -> Result<TokenClaims, TokenError> {
     let (signed, signature) = token.split_once('.').ok_or(TokenError::Invalid)?;
     // Verify the signature first. The decoder refuses a second spelling of the same bytes.
     let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenError::Invalid)?;

@@ -19,10 +19,10 @@ const SAFE_INTEGER: u64 = (1 << 53) - 1;
 /// A request to make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
-    pub(crate) method: &'static str,
+    pub(super) method: &'static str,
     /// The value of `Mcp-Name`.
     pub name: Option<String>,
-    pub(crate) params: Map<String, Value>,
+    pub(super) params: Map<String, Value>,
     /// `Mcp-Param-*`, in lower case, with their values.
     pub mirrored: Vec<(String, String)>,
 }

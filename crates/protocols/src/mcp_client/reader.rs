@@ -208,7 +208,7 @@ fn take(id: &str, message: Value, said: &mut Vec<ServerMessage>) {
     }
 }
 
-pub(crate) fn rpc_error(error: Value) -> Option<RpcError> {
+pub(super) fn rpc_error(error: Value) -> Option<RpcError> {
     let Value::Object(mut error) = error else { return None };
     let message =
         error.remove("message").and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default();

@@ -27,7 +27,7 @@ const ENTITIES: [(&[u8], u8); 7] = [
 /// A decoded text.
 #[derive(Debug, Default)]
 pub struct DecodedText {
-    pub(crate) bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     /// Position of each byte in the text.
     pub from: Vec<u32>,
     /// Length of the text.

@@ -16,7 +16,7 @@ const TABLE_BITS: u32 = 16;
 /// A text to search for, and its secret.
 #[derive(Debug)]
 pub struct Needle {
-    pub(crate) text: Rc<[u8]>,
+    pub(super) text: Rc<[u8]>,
     /// Index of the secret.
     pub secret: usize,
 }
@@ -24,9 +24,9 @@ pub struct Needle {
 /// An occurrence of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-    pub(crate) secret: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) secret: usize,
 }
 
 /// The texts to search for.

@@ -38,8 +38,8 @@ const NESTED: u32 = 4;
 /// The scrubbing rules.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    pub(crate) keywords: ScrubAction,
-    pub(crate) entropy: ScrubAction,
+    keywords: ScrubAction,
+    entropy: ScrubAction,
     /// Names in lower case, without separators.
     extra: Vec<Vec<u8>>,
     allow: Vec<String>,

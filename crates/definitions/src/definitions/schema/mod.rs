@@ -119,7 +119,7 @@ fn has_type(schema: &Map<String, Value>, name: &str) -> bool {
     types(schema).is_some_and(|mut types| types.any(|each| each == name))
 }
 
-pub(crate) fn types_of(schema: &Value) -> Vec<&str> {
+pub(super) fn types_of(schema: &Value) -> Vec<&str> {
     schema.as_object().and_then(types).into_iter().flatten().collect()
 }
 

@@ -28,13 +28,13 @@ pub struct Issuer {
     pub issuer: String,
     /// The URL that issues tokens.
     pub token_endpoint: String,
-    pub(crate) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
     /// Where users sign in.
     pub authorization_endpoint: String,
     /// Where clients register.
     pub registration_endpoint: Option<String>,
-    pub(crate) code_challenge_methods_supported: Vec<String>,
-    pub(crate) scopes_supported: Vec<String>,
+    pub(super) code_challenge_methods_supported: Vec<String>,
+    pub(super) scopes_supported: Vec<String>,
     /// Whether a client id may be the URL of the client's metadata.
     pub client_id_metadata_document_supported: bool,
     /// Whether its redirects contain its issuer (RFC 9207).

@@ -34,9 +34,9 @@ pub struct Login {
 pub struct Callback {
     /// The `state` of the sign-in.
     pub state: String,
-    pub(crate) code: Option<String>,
-    pub(crate) iss: Option<String>,
-    pub(crate) error: Option<String>,
+    code: Option<String>,
+    iss: Option<String>,
+    error: Option<String>,
 }
 
 /// The reason why a sign-in failed.
