@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api::Api;
-use crate::engine::waits::decide::{Decider, DecisionRequest, no_wait, wait_number};
+use crate::engine::waits::decide::{Decider, DecisionRequest};
+use crate::engine::waits::lookup::{no_wait, wait_number};
 use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::limits::{self, PAGE_DEFAULT, PAGE_MAX};

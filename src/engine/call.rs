@@ -1,6 +1,10 @@
 //! A call that a reply or code makes: its implementation, its arguments, and the texts for calls that cannot
 //! run (spec §7).
 
+use crate::engine::thread::Thread;
+use crate::sdk::scope::Scope;
+use std::ops::Deref;
+
 use serde_json::{Map, Value};
 
 use crate::definitions::message::{ToolCall, ToolResult, ToolStatus};
@@ -19,6 +23,25 @@ use crate::store::messages::{Row, SharedRow};
 use crate::store::opening::Opening;
 use crate::store::receipts;
 use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptData, ReceiptState};
+
+/// A call of a reply, and everything that it is made in.
+#[derive(Clone, Copy)]
+pub(crate) struct ToolRun<'a> {
+    pub(super) thread: &'a Thread,
+    pub(super) scope: &'a Scope,
+    pub(super) definitions: &'a Definitions<'a>,
+    /// The message with the call.
+    pub(super) reply: &'a SharedRow,
+    pub(super) call: &'a Call,
+}
+
+impl Deref for ToolRun<'_> {
+    type Target = Thread;
+
+    fn deref(&self) -> &Thread {
+        self.thread
+    }
+}
 
 /// A call of the open step's reply.
 #[derive(Clone, Debug)]

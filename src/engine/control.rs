@@ -7,9 +7,9 @@ use crate::engine::answer_end::is_being_made;
 use crate::engine::call::{interrupted, told};
 use crate::engine::ephemeral::Verdict;
 use crate::engine::features::Control;
-use crate::engine::flow::FinishedRun;
 use crate::engine::hooks::result::CHANGING;
 use crate::engine::outbox::Targets;
+use crate::engine::run_end::HaltedRun;
 use crate::engine::subagents::delete::{BY_PARENT, ParentNotice};
 use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::engine::tool_result::{content_of, logged_error};
@@ -30,7 +30,6 @@ use crate::store::runs::usage::Usage;
 use crate::store::runs::{Phase, Run};
 use crate::store::side::Side;
 use crate::store::state::State;
-use crate::store::waits::Wait;
 use crate::store::{messages as rows, receipts, schema};
 
 impl Control<'_> {
@@ -160,7 +159,7 @@ impl Control<'_> {
             let Receipt { id: seq, reply, call_id, name, kind, result, .. } = receipt;
             if kind == Kind::Prompt {
                 let why = if stopped { UnfinishedReason::Cancelled } else { UnfinishedReason::Lost };
-                self.subprompts().log_cut_off(state, sql, seq, &name, why, now)?;
+                self.log_cut_off(state, sql, seq, &name, why, now)?;
             }
             if reply <= 0 {
                 // A call made by code has no message.
@@ -200,7 +199,7 @@ impl Control<'_> {
 
     /// Runs after the commit that ended a run from outside.
     pub(super) fn cut_off(&self, halted: HaltedRun) -> Result<()> {
-        self.abort_flow();
+        self.ephemeral.abort_flow();
         self.waits().announce_waits(&halted.waits)?;
         for row in &halted.results {
             self.broadcast_message(row)?;
@@ -337,14 +336,4 @@ fn ended_early(receipt: &Receipt) -> bool {
     let of_tool = receipt.reply > 0 && matches!(receipt.kind, Kind::Native | Kind::Http | Kind::Code);
     let mut result = receipt.result.clone().filter(|_| of_tool && receipt.state == ReceiptState::Started);
     result.as_mut().is_some_and(|result| result.take_files().is_empty())
-}
-
-/// A run that was ended from outside.
-#[derive(Default)]
-pub(crate) struct HaltedRun {
-    finished: Option<FinishedRun>,
-    /// Results of calls that were running.
-    results: Vec<SharedRow>,
-    /// Cancelled waits, if no run was active.
-    waits: Vec<Wait>,
 }

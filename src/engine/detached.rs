@@ -121,7 +121,7 @@ impl Thread {
             }
         };
         for (receipt, name) in prompts {
-            self.subprompts().log_cut_off(state, sql, receipt, &name, why, now)?;
+            self.log_cut_off(state, sql, receipt, &name, why, now)?;
         }
         self.budgets().charge_cut_off(state, sql)
     }

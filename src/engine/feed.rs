@@ -9,7 +9,6 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::access::{Action, Caller};
 use crate::definitions::message::Role;
 use crate::engine::items::with_items;
 use crate::engine::outcome;
@@ -105,21 +104,13 @@ impl RunRange {
 }
 
 impl Thread {
-    /// Returns the first frames for a client that follows a run.
-    ///
-    /// # Errors
-    /// `thread_not_found` if the thread does not exist or is not the caller's; `not_found` for an unknown
-    /// run, `message_not_found` for an unknown message; `forbidden`.
-    pub fn follow(
+    /// The first frames for a client that follows a run.
+    pub(super) fn feed_start(
         &self,
-        caller: &Caller,
         filter: &Filter,
         of: &FeedTarget,
         last_event_id: Option<&str>,
     ) -> Result<FeedStart> {
-        self.read(|state, _| caller.may(&Action::Stream, Some(state.meta.thread())))?;
-        self.history().ensure_copied()?;
-        self.wake()?;
         let now = self.host.now_us();
         self.read(|state, sql| {
             let followed = followed(state, sql, of)?;

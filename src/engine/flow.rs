@@ -7,10 +7,9 @@ use futures::future::abortable;
 use crate::definitions::Model;
 use crate::definitions::budget::Budget;
 use crate::engine::accept::verdict_of;
-use crate::engine::budget::LimitStatus;
 use crate::engine::ephemeral::{Flow, Verdict};
-use crate::engine::handoff::Takeover;
 use crate::engine::model_call::broke_off;
+use crate::engine::run_end::FinishedRun;
 use crate::engine::subagents::create_child::asked_in;
 use crate::engine::thread::{LostFrames, Thread};
 use crate::error::Result;
@@ -25,7 +24,6 @@ use crate::store::runs::end::{End, Outcome, Reason};
 use crate::store::runs::usage::Usage;
 use crate::store::runs::{Phase, Run, Step};
 use crate::store::state::State;
-use crate::store::waits::Wait;
 use crate::trace::Trace;
 
 /// The reason why a flow starts.
@@ -81,7 +79,7 @@ impl Thread {
         if self.ephemeral.flow.borrow().is_some() {
             if self.read(|state, _| Ok(state.active().is_none()))? {
                 // Left over by a panic right after the commit that ended its run.
-                self.abort_flow();
+                self.ephemeral.abort_flow();
             }
             return Ok(());
         }
@@ -129,24 +127,9 @@ impl Thread {
         }));
     }
 
-    /// Drops the running flow at its next await. The caller has already committed the end or change of the
-    /// run.
-    pub(super) fn abort_flow(&self) {
-        if let Some(flow) = self.ephemeral.flow.borrow_mut().take() {
-            flow.abort.abort();
-        }
-        self.flow_over();
-    }
-
-    fn flow_over(&self) {
-        self.ephemeral.spending.active(None);
-        self.ephemeral.partial.borrow_mut().take();
-        self.ephemeral.notify_alarm();
-    }
-
     async fn drive(&self, entry: Entry) -> Result<()> {
         self.ephemeral.spending.active(Some(self.host.now_us()));
-        let mut active = self.enter(entry)? && self.check_definitions()?;
+        let mut active = self.enter(entry)? && self.definitions_permit()?;
         while active {
             let next = self.step().await?;
             self.ephemeral.entered.set(EntryMode::First);
@@ -167,6 +150,13 @@ impl Thread {
             };
         }
         Ok(())
+    }
+
+    /// Ends a run that must not continue with the current definitions. Returns whether a run is active then.
+    fn definitions_permit(&self) -> Result<bool> {
+        let Some(text) = self.check_definitions()? else { return Ok(true) };
+        self.end_run(Reason::DefinitionChanged, Some(text.to_owned()))?;
+        self.read(|state, _| Ok(state.active().is_some()))
     }
 
     /// Counts a recovery before any work, unless the run has just begun or was scheduled.
@@ -501,23 +491,6 @@ pub(super) struct RunOptions {
     pub(super) budget: Option<Budget>,
 }
 
-/// A run that just ended.
-pub(super) struct FinishedRun {
-    run: Run,
-    /// Its last reply, if it has one.
-    answer: Option<SharedRow>,
-    /// The row that tells people why it failed.
-    status: Option<SharedRow>,
-    /// The agent that its last step handed off to.
-    handed: Option<Takeover>,
-    /// Waits that were open at its end, and are cancelled.
-    waits: Vec<Wait>,
-    /// Messages with unclaimed outcomes of workers.
-    outcomes: Vec<SharedRow>,
-    /// Limits that were nearly used up at its end.
-    near: Vec<LimitStatus>,
-}
-
 /// Clears the flow when it is dropped, also by a panic, so that the stored phase can be entered again.
 struct FlowGuard {
     thread: Thread,
@@ -529,7 +502,7 @@ impl Drop for FlowGuard {
         let own = self.thread.ephemeral.flow.borrow().as_ref().is_some_and(|flow| flow.number == self.number);
         if own {
             self.thread.ephemeral.flow.borrow_mut().take();
-            self.thread.flow_over();
+            self.thread.ephemeral.flow_over();
         }
     }
 }

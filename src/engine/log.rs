@@ -7,8 +7,9 @@ use crate::json;
 use crate::limits;
 use crate::store::log::{Attempt, LostAttempt, UnfinishedReason};
 use crate::store::logs::insert;
+use crate::store::runs::Step;
 use crate::store::state::State;
-use crate::store::{bodies, logs};
+use crate::store::{bodies, logs, messages as rows, receipts};
 use crate::text::first_bytes;
 
 impl Thread {
@@ -74,6 +75,39 @@ impl Thread {
     /// Whether request and response bodies are kept.
     pub(super) fn logs_bodies(&self) -> bool {
         self.host.var("BOBBIN_LOG_BODIES").as_deref() == Some("1")
+    }
+
+    /// Logs an attempt of a prompt's step that will not end. `receipt`: of the prompt's call.
+    pub(super) fn log_cut_off(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        receipt: i64,
+        name: &str,
+        why: UnfinishedReason,
+        now: i64,
+    ) -> Result<()> {
+        let (Some(mut tries), Some(prompt)) =
+            (receipts::inner(sql, receipt)?, self.catalog.prompts.get(name))
+        else {
+            return Ok(());
+        };
+        if tries.failed.is_some() || tries.logged >= tries.stream || rows::find(sql, tries.block)?.is_some() {
+            return Ok(());
+        }
+        let step = Step { call: Some(receipt), depth: 1, ..Step::own(tries.block) };
+        self.log_lost(state, sql, &LostAttempt { step, tries: &tries, prompt, why }, now)?;
+        state.usage = None;
+        self.ephemeral.spending.cut_off();
+        tries.logged = tries.stream;
+        tries.store(state, sql, step)
+    }
+
+    pub(super) fn log_bodies(&self, attempt: &Attempt) {
+        if let Err(error) = self.try_log_bodies(attempt) {
+            // The bodies are a debugging aid; the attempt itself is in the log.
+            self.variables().log(&format!("a request body could not be logged: {error}"));
+        }
     }
 
     /// Stores the bodies of an attempt, if enabled, and prunes old ones.

@@ -13,7 +13,6 @@ use crate::host::Sql;
 use crate::store::log::Event;
 use crate::store::parent::Parent;
 use crate::store::runs::diagnostics::Kind;
-use crate::store::runs::end::Reason;
 use crate::store::runs::{Run, Step};
 use crate::store::state::State;
 use crate::store::{logs, meta};
@@ -67,8 +66,9 @@ impl Thread {
         Ok(Run { snapshot: Some(today.hash.clone()), ..run })
     }
 
-    /// Compares the run's snapshot with the current definitions. Returns whether the run continues.
-    pub(super) fn check_definitions(&self) -> Result<bool> {
+    /// Compares the run's snapshot with the current definitions. Returns why the run must not continue, if it
+    /// must not.
+    pub(super) fn check_definitions(&self) -> Result<Option<&'static str>> {
         let known = self.read(|state, _| {
             let meta = &state.meta;
             Ok(state.active().map(|run| {
@@ -76,17 +76,16 @@ impl Thread {
                 (today, run.snapshot.clone(), run.step > 0)
             }))
         })?;
-        let Some((Some(today), Some(before), begun)) = known else { return Ok(true) };
+        let Some((Some(today), Some(before), begun)) = known else { return Ok(None) };
         if today.hash == before {
-            return Ok(true);
+            return Ok(None);
         }
         let check = self.catalog.settings.resume_check;
         // A run without a step has not used the old definitions yet.
         if check == ResumeCheck::Fail && begun {
             self.transition(|state, sql| self.note_difference(state, sql, &before, &today))?;
             let text = "The definitions have changed since this run began, and `resumeCheck` says that it must not go on.";
-            self.end_run(Reason::DefinitionChanged, Some(text.to_owned()))?;
-            return self.read(|state, _| Ok(state.active().is_some()));
+            return Ok(Some(text));
         }
         let now = self.host.now_us();
         self.transition(|state, sql| {
@@ -99,7 +98,7 @@ impl Thread {
             run.snapshot = Some(today.hash.clone());
             run.update(sql)
         })?;
-        Ok(true)
+        Ok(None)
     }
 
     /// Notes the differences from the run's snapshot.

@@ -2,9 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::definitions::Model;
 use crate::definitions::message::{Role, ToolCall};
-use crate::definitions::offered::is_of_tool;
 use crate::engine::batch::Batch;
 use crate::engine::budget::exceeded::Consequence;
 use crate::engine::definitions::Definitions;
@@ -20,11 +18,9 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::models::Reply;
-use crate::store::log::Attempt;
 use crate::store::messages::{Inbound, Row, SharedRow};
 use crate::store::runs::end::Reason;
 use crate::store::runs::{Phase, Step};
-use crate::store::side::Side;
 use crate::store::state::State;
 use crate::text::first_bytes;
 
@@ -125,36 +121,6 @@ impl Thread {
             "The agent “{agent}”, its prompt or its model is not among the definitions any more, so this run cannot go on."
         );
         self.ended(Reason::DefinitionMissing, Some(message))
-    }
-
-    /// The current definitions of the active side; `None` if one of them no longer exists.
-    pub(super) fn definitions(&self) -> Result<Option<Definitions<'_>>> {
-        let (name, active) = self.read(|state, _| {
-            Ok((state.meta.agent.clone(), state.active().map_or(Side::A, |run| run.side)))
-        })?;
-        Ok(self.definitions_of(&name, active))
-    }
-
-    pub(crate) fn definitions_of(&self, agent: &str, active: Side) -> Option<Definitions<'_>> {
-        let agent = self.catalog.agents.get(agent)?;
-        let side = match active {
-            Side::A => &agent.side_a,
-            Side::B => agent.side_b.as_ref()?,
-        };
-        let prompt = self.catalog.prompts.get(&side.prompt)?;
-        let chain = self.usable_chain(&prompt.model);
-        let fits = !chain.is_empty() || is_of_tool(&agent.name);
-        fits.then_some(Definitions { agent, active, side, prompt, chain })
-    }
-
-    /// A model and its fallbacks. Models without a key are skipped if another one is left (spec §3.3).
-    pub(crate) fn usable_chain(&self, model: &str) -> Vec<&Model> {
-        let mut chain = self.catalog.model_chain(model);
-        let deployment = |name: &str| self.variables().deployment(name);
-        if chain.iter().any(|model| crate::models::usable(model, &deployment)) {
-            chain.retain(|model| crate::models::usable(model, &deployment));
-        }
-        chain
     }
 
     /// The open step's reply, if it was stored before a crash.
@@ -319,12 +285,5 @@ impl Thread {
             ..Row::new(seq, Role::Assistant, text, self.host.now_us())
         };
         state.insert(sql, row)
-    }
-
-    pub(super) fn log_bodies(&self, attempt: &Attempt) {
-        if let Err(error) = self.try_log_bodies(attempt) {
-            // The bodies are a debugging aid; the attempt itself is in the log.
-            self.variables().log(&format!("a request body could not be logged: {error}"));
-        }
     }
 }

@@ -7,7 +7,6 @@
 
 use serde_json::Value;
 
-use crate::access::{Action, Caller};
 use crate::engine::ephemeral::Partial;
 use crate::engine::items::{items, with_items};
 use crate::engine::progress::progress_frame;
@@ -139,23 +138,8 @@ fn outside(progress: Value) -> Frame {
 }
 
 impl Thread {
-    /// Returns the first frames for a new listener: a snapshot, or the missed frames of a resuming one.
-    ///
-    /// # Errors
-    /// `thread_not_found` if the thread does not exist or is not the caller's; `forbidden` if its scope does
-    /// not allow streams.
-    pub fn listen(
-        &self,
-        caller: &Caller,
-        filter: &Filter,
-        last_event_id: Option<&str>,
-    ) -> Result<Vec<Frame>> {
-        self.read(|state, _| {
-            let thread = state.meta.thread();
-            caller.may(&Action::Stream, Some(thread))
-        })?;
-        self.history().ensure_copied()?;
-        self.wake()?;
+    /// The first frames for a new listener: a snapshot, or the missed frames of a resuming one.
+    pub(super) fn first_frames(&self, filter: &Filter, last_event_id: Option<&str>) -> Result<Vec<Frame>> {
         let frames = self.read(|state, sql| {
             let thread = &state.meta.stem;
             let position = last_event_id

@@ -71,6 +71,15 @@ impl ThreadSlot {
     }
 }
 
+/// What the changes of a transition also require, in its transaction. `memory::sources` implements it.
+pub(super) trait ChangeNotes {
+    /// Notes the changed messages and files for the memories that read them.
+    ///
+    /// # Errors
+    /// Those of the database. Then the transition is rolled back.
+    fn note_changes(&self, state: &mut State, sql: &dyn Sql) -> Result<()>;
+}
+
 impl Thread {
     /// A thread on its host, with the runtimes of the application's code. Reads nothing yet.
     fn new(
@@ -126,7 +135,7 @@ impl Thread {
         self.transact(&mut |sql| {
             f(&mut state, sql)?;
             if !state.changed.is_empty() {
-                self.memories().note_changes(&mut state, sql)?;
+                self.note_changes(&mut state, sql)?;
             }
             Ok(())
         })?;

@@ -1,46 +1,23 @@
 //! The way of a call of a reply to its tool: the checks, the questions to people, the receipt, the run.
 
-use std::ops::Deref;
-
 use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
 use crate::definitions::{Callable, ToolEntry};
-use crate::engine::call::{Call, CallOutcome, Work, arguments, off, too_deep};
-use crate::engine::definitions::Definitions;
+use crate::engine::call::{CallOutcome, ToolRun, Work, arguments, off, too_deep};
 use crate::engine::features::Delegates;
 use crate::engine::progress::RunningTool;
 use crate::engine::stop::Cap;
-use crate::engine::thread::Thread;
 use crate::engine::tool_call::{NEEDS_APPROVAL, PreparedCall};
 use crate::engine::tool_events::ToolCallEvent;
 use crate::engine::waits::gate::{Gate, PermittedCall};
 use crate::error::Result;
 use crate::limits;
-use crate::sdk::scope::{EntryMode, Scope};
-use crate::store::messages::{Inbound, SharedRow};
+use crate::sdk::scope::EntryMode;
+use crate::store::messages::Inbound;
 use crate::store::opening::Opening;
 use crate::store::receipts;
 use crate::store::receipts::{NewReceipt, Receipt, ReceiptState};
-
-/// A call of a reply, and everything that it is made in.
-#[derive(Clone, Copy)]
-pub(crate) struct ToolRun<'a> {
-    pub(super) thread: &'a Thread,
-    pub(super) scope: &'a Scope,
-    pub(super) definitions: &'a Definitions<'a>,
-    /// The message with the call.
-    pub(super) reply: &'a SharedRow,
-    pub(super) call: &'a Call,
-}
-
-impl Deref for ToolRun<'_> {
-    type Target = Thread;
-
-    fn deref(&self) -> &Thread {
-        self.thread
-    }
-}
 
 impl ToolRun<'_> {
     /// Runs the call, or refuses it. The caller stores the outcome. `earlier`: its receipt, if the call may

@@ -9,13 +9,16 @@
 //!   `detached`: usage outside runs.
 
 pub(super) mod allocate;
+mod attempt_size;
 pub(crate) mod budget_input;
 mod charge;
 mod detached;
 mod draw;
 pub(super) mod estimate;
 pub(super) mod exceeded;
+mod request;
 mod reserve;
+mod retain;
 pub(super) mod vectors;
 
 use std::cell::{Cell, RefCell};
@@ -209,7 +212,7 @@ impl Budgets<'_> {
         let run = state.active_mut()?;
         let steps = run.steps_done();
         if let Some(ledger) = &mut run.ledger {
-            charge::charge_unknown(ledger, steps, &bound, cut);
+            ledger.charge_unknown(steps, &bound, cut);
         }
         run.update(sql)
     }
@@ -233,7 +236,7 @@ impl Budgets<'_> {
         ledger.book(&underway);
         let unknown = ledger.unseen.saturating_add(u32::try_from(cut.saturating_sub(n)).unwrap_or(u32::MAX));
         ledger.unseen = 0;
-        charge::charge_unknown(ledger, steps, &bound, unknown);
+        ledger.charge_unknown(steps, &bound, unknown);
         ledger.close_children();
         self.retain_allocations(state, sql)
     }

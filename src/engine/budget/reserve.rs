@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::definitions::Model;
 use crate::definitions::budget::{OnExceeded, Unit};
+use crate::engine::budget::attempt_size::{AttemptSize, OUTPUT_OPTIONS};
 use crate::engine::budget::estimate::{self, prices, whole};
 use crate::engine::budget::exceeded::ExceededLimit;
 use crate::engine::budget::{Reservation, ReservedAmounts, charge};
@@ -18,21 +19,8 @@ use crate::store::log::{AttemptState, MaxTokens};
 use crate::store::runs::Step;
 use crate::store::runs::ledger::{Amounts, BudgetScope, FinalStep, Ledger};
 
-/// Model options that limit the length of an answer.
-const OUTPUT_OPTIONS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
-
 /// A request that may be sent, and its maximum usage if the run has limits.
 pub(super) type AdmittedRequest = (Rc<ChatRequest>, Option<MaxTokens>);
-
-/// The size of an attempt.
-#[derive(Clone, Copy)]
-pub(crate) struct AttemptSize<'a> {
-    pub(super) model: &'a Model,
-    /// Estimated tokens of the request.
-    pub(crate) input: u64,
-    /// The maximum tokens of an uncapped answer.
-    pub(crate) full: u64,
-}
 
 impl Budgets<'_> {
     /// Checks whether the run may make this attempt. Returns the request, its answer capped to what the
@@ -91,13 +79,6 @@ impl Budgets<'_> {
         })
     }
 
-    /// The size of an attempt as its provider would count it. The result is the same after a crash, so that
-    /// the size of a lost attempt is known.
-    pub(crate) fn size_of<'a>(&self, model: &'a Model, request: &ChatRequest) -> Result<AttemptSize<'a>> {
-        let factor = self.read(|state, _| Ok(state.meta.calibration.kept_factor(&model.name)))?;
-        Ok(AttemptSize { model, input: estimate::input(request, factor), full: full_output(request) })
-    }
-
     /// Reserves the maximum usage of an attempt, if anything limits the run.
     pub(crate) fn begins(&self, step: Step, model: &Model, worst: Option<MaxTokens>) -> Option<Reservation> {
         self.reserve_as(step.apart, model, worst)
@@ -126,12 +107,6 @@ impl Budgets<'_> {
             Ok(left.min().map(|left| left.max(0)))
         })
     }
-}
-
-/// The maximum tokens of the answer, by the request's options.
-fn full_output(request: &ChatRequest) -> u64 {
-    let options = OUTPUT_OPTIONS.into_iter().filter_map(|name| request.options.get(name)?.as_u64());
-    options.chain(request.max_output_tokens).min().unwrap_or(limits::BUDGET_FULL_OUTPUT)
 }
 
 /// The request with its answer capped to `output` tokens.

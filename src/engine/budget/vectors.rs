@@ -3,9 +3,10 @@
 
 use crate::definitions::Model;
 use crate::definitions::budget::Unit;
+use crate::engine::budget::attempt_size::AttemptSize;
 use crate::engine::budget::estimate;
 use crate::engine::budget::exceeded::ExceededLimit;
-use crate::engine::budget::reserve::{AttemptSize, kept_back};
+use crate::engine::budget::reserve::kept_back;
 use crate::engine::budget::{Reservation, ReservedAmounts};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Budgets;

@@ -114,6 +114,22 @@ pub(crate) struct Ephemeral {
 }
 
 impl Ephemeral {
+    /// Drops the running flow at its next await. The caller has already committed the end or change of the
+    /// run.
+    pub(super) fn abort_flow(&self) {
+        if let Some(flow) = self.flow.borrow_mut().take() {
+            flow.abort.abort();
+        }
+        self.flow_over();
+    }
+
+    /// Clears what only a running flow uses.
+    pub(super) fn flow_over(&self) {
+        self.spending.active(None);
+        self.partial.borrow_mut().take();
+        self.notify_alarm();
+    }
+
     /// Makes the alarm's handler check again: the flow or an effect has ended, or an effect was scheduled.
     pub(super) fn notify_alarm(&self) {
         for waiting in self.alarm_waiters.borrow_mut().drain(..) {

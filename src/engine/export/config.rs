@@ -1,5 +1,7 @@
 //! The destination of spans, from the deployment's variables (docs/observability.md).
 
+use crate::engine::features::Telemetry;
+
 /// The collector's address. Without it nothing is exported.
 pub(super) const ENDPOINT: &str = "BOBBIN_OTLP_ENDPOINT";
 /// Headers of each request to the collector: a secret.
@@ -163,5 +165,12 @@ mod tests {
             assert!(secrets.iter().any(|known| known == secret), "{secret}: {secrets:?}");
         }
         assert_eq!(decoded("100%, %zz %41"), "100%, %zz A");
+    }
+}
+
+impl Telemetry<'_> {
+    /// Whether there is a collector.
+    pub(super) fn exports(&self) -> bool {
+        self.host.var(ENDPOINT).is_some_and(|endpoint| !endpoint.trim().is_empty())
     }
 }

@@ -3,7 +3,7 @@
 //! transactions that begin and end the work, and deleted after the span was accepted.
 
 use crate::engine::export::config::Collector;
-use crate::engine::export::{Position, encoded};
+use crate::engine::export::position::{Position, encoded};
 use crate::engine::features::Telemetry;
 use crate::engine::jobs::JobEnd;
 use crate::engine::outbox::DIRECTORY_US;

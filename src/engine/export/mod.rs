@@ -7,12 +7,13 @@
 
 pub(super) mod config;
 pub(crate) mod detached;
+mod position;
 mod send;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::export::config::{Collector, Protocol};
+use crate::engine::export::position::{Position, encoded};
 use crate::engine::export::send::{SendOutcome, Signal};
 use crate::engine::features::Telemetry;
 use crate::engine::jobs::JobEnd;
@@ -30,23 +31,6 @@ use crate::store::runs::{Run, traces};
 use crate::store::state::State;
 use crate::store::{jobs, meta};
 use crate::trace::Trace;
-
-/// The position of the export: the next spans belong to this run, to its steps from `after` on, without the
-/// first `skip`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Position {
-    run: i64,
-    #[serde(default)]
-    after: i64,
-    #[serde(default)]
-    skip: usize,
-    /// Number of spans in the last attempt, for the count of dropped spans.
-    #[serde(default)]
-    spans: u64,
-    /// Limits the export to spans that began then and ended after the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    late: Option<i64>,
-}
 
 /// The content of one request.
 struct Batch {
@@ -88,10 +72,6 @@ impl RunProgress {
     fn of(run: &Run) -> RunProgress {
         RunProgress { run: run.id, block: run.block, parked: run.phase.is_parked(), ended: run.end.is_some() }
     }
-}
-
-fn encoded(place: &Position) -> Result<String> {
-    serde_json::to_string(place).map_err(Error::internal)
 }
 
 /// Data that a collector has refused permanently.
@@ -160,11 +140,6 @@ impl Telemetry<'_> {
             self.arm_at(state, sql, due, now)?;
         }
         Ok(())
-    }
-
-    /// Whether there is a collector.
-    fn exports(&self) -> bool {
-        self.host.var(config::ENDPOINT).is_some_and(|endpoint| !endpoint.trim().is_empty())
     }
 
     /// One attempt at the job.

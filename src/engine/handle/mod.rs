@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::definitions::package::ReferenceKind;
 use crate::engine::accept::Input;
+use crate::engine::hooks::call::CodeHandle;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::request::Query;
@@ -173,15 +174,16 @@ fn found<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
+impl CodeHandle for Thread {
+    fn state_at(&self, origin: Origin, package: Option<&str>) -> ThreadState {
+        self.state_with(origin, package, Access::Writes)
+    }
+}
+
 impl Thread {
     /// The thread for code outside its runs.
     pub fn thread_state(&self) -> ThreadState {
         self.state_at(Origin::Detached, None)
-    }
-
-    /// The thread for code of this package that works in it.
-    pub(super) fn state_at(&self, origin: Origin, package: Option<&str>) -> ThreadState {
-        self.state_with(origin, package, Access::Writes)
     }
 
     /// The thread for code with this access.

@@ -7,10 +7,17 @@ use crate::definitions::hook::Hook;
 use crate::engine::features::Hooks;
 use crate::engine::hooks::Site;
 use crate::error::Result;
+use crate::sdk::ThreadState;
 use crate::sdk::scope::Origin;
 use crate::work::ExecutionPlan;
 use crate::work::native::hook_call::HookCall;
 use crate::{limits, work};
+
+/// Gives code the thread that it works in. `handle` implements it.
+pub(crate) trait CodeHandle {
+    /// The thread for code of this package.
+    fn state_at(&self, origin: Origin, package: Option<&str>) -> ThreadState;
+}
 
 impl Hooks<'_> {
     /// Calls a hook once, within its time limit.
@@ -41,7 +48,7 @@ impl Hooks<'_> {
             now_us: self.host.now_us(),
             random: self.host.random(),
             sleep: self.sleep(),
-            state: self.state_at(at.origin.clone(), self.catalog.packages.of(&hook.id)),
+            state: self.0.state_at(at.origin.clone(), self.catalog.packages.of(&hook.id)),
         };
         let limit_ms = hook.timeout_ms.unwrap_or(limits::HOOK_MS).min(limits::HOOK_MS);
         let env = |name: &str| self.variables().hook_env(at.definitions, name);

@@ -9,7 +9,8 @@ use crate::definitions::message::Role;
 use crate::engine::accept::Input;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Hooks;
-use crate::engine::hooks::{ChainControl, Site, Subject, wrong};
+use crate::engine::hooks::chain::{ChainControl, Subject};
+use crate::engine::hooks::{Site, wrong};
 use crate::env::Redactor;
 use crate::error::{Code, Error, Result};
 use crate::limits;
@@ -198,7 +199,7 @@ impl Hooks<'_> {
             return self.add_message(input, None);
         }
         let Some(definitions) = self.definitions()? else { return self.add_message(input, None) };
-        let hooks = self.hooks(&definitions, HookName::BeforeCreateMessage);
+        let hooks = self.hooks_for(&definitions, HookName::BeforeCreateMessage);
         if hooks.is_empty() {
             return self.add_message(input, None);
         }

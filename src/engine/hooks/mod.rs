@@ -12,7 +12,8 @@
 //!   message that is stored or changed. `inbound`: hooks of a drain, and of a new thread. `result`: hooks
 //!   around a tool call.
 
-mod call;
+pub(super) mod call;
+mod chain;
 pub(super) mod inbound;
 mod message;
 mod request;
@@ -61,62 +62,15 @@ impl<'a> Site<'a> {
     }
 }
 
-/// The subject that a hook may change.
-trait Subject {
-    /// The current arguments of the hook.
-    fn args(&self) -> Vec<Value>;
-
-    /// Applies the hook's return value.
-    ///
-    /// # Errors
-    /// The reason why it is invalid, as text; then nothing has changed.
-    fn take(&mut self, answer: Value) -> Result<ChainControl, String>;
-}
-
-/// Whether the next hook runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ChainControl {
-    Go,
-    Stop,
-}
-
 impl Hooks<'_> {
     /// The hooks of that name, in their order.
-    fn hooks<'a>(&'a self, definitions: &Definitions<'a>, name: HookName) -> Vec<&'a Hook> {
+    fn hooks_for<'a>(&'a self, definitions: &Definitions<'a>, name: HookName) -> Vec<&'a Hook> {
         let listed = self.catalog.hooks_of(definitions.agent, definitions.prompt);
         listed.filter(|hook| hook.hook == name).collect()
     }
 
     pub(super) fn has_hooks(&self, definitions: &Definitions<'_>, names: &[HookName]) -> bool {
-        names.iter().any(|name| !self.hooks(definitions, *name).is_empty())
-    }
-
-    /// Runs the hooks of that name one after another on a subject.
-    async fn transform(
-        &self,
-        at: &Site<'_>,
-        name: HookName,
-        subject: &mut dyn Subject,
-    ) -> Result<ChainControl> {
-        for hook in self.hooks(at.definitions, name) {
-            let answer = self.call_hook(at, hook, subject.args()).await?;
-            match answer.and_then(|answer| subject.take(answer)) {
-                Ok(ChainControl::Go) => {}
-                Ok(ChainControl::Stop) => return Ok(ChainControl::Stop),
-                Err(error) => self.hook_failed(at, hook, &error)?,
-            }
-        }
-        Ok(ChainControl::Go)
-    }
-
-    /// Runs the hooks of that name one after another, and ignores their return values.
-    async fn observe(&self, at: &Site<'_>, name: HookName, args: &[Value]) -> Result<()> {
-        for hook in self.hooks(at.definitions, name) {
-            if let Err(error) = self.call_hook(at, hook, args.to_vec()).await? {
-                self.hook_failed(at, hook, &error)?;
-            }
-        }
-        Ok(())
+        names.iter().any(|name| !self.hooks_for(definitions, *name).is_empty())
     }
 
     /// Logs a failure. The operation continues as if the hook had not run.

@@ -9,6 +9,7 @@
 mod callback;
 pub(super) mod input;
 mod lists;
+mod live_catalog;
 mod reports;
 mod sealed_text;
 mod sessions;

@@ -14,11 +14,9 @@ use crate::limits;
 use crate::memory::MemoryStore;
 use crate::memory::index::{STEPS, Step, degrade, is_left, next_request};
 use crate::models::{ProviderCode, ProviderError};
-use crate::store::jobs;
-use crate::store::jobs::{Job, Kind};
+use crate::store::jobs::Job;
 use crate::store::memory as stores;
 use crate::store::memory::sources;
-use crate::store::runs::Run;
 use crate::store::state::State;
 
 /// Number of failures in a row.
@@ -29,25 +27,6 @@ struct Failures {
 }
 
 impl Memories<'_> {
-    /// Schedules the indexing of a memory that has new texts. `run`: the run that caused it, if any.
-    pub(super) fn schedule_index(
-        &self,
-        state: &mut State,
-        sql: &dyn Sql,
-        name: &str,
-        run: Option<&Run>,
-    ) -> Result<()> {
-        if state.meta.terminated_us.is_some() {
-            return Ok(());
-        }
-        let now = self.host.now_us();
-        jobs::owe(state, sql, Kind::Index, name, now)?;
-        if let Some(run) = run {
-            self.telemetry().link_job(state, sql, (Kind::Index, name), run)?;
-        }
-        self.arm_at(state, sql, now, now)
-    }
-
     /// One attempt at the job.
     pub(crate) async fn index(&self, job: &Job) -> Result<JobEnd> {
         let Some(memory) = self.catalog.memories.get(&job.subject) else {

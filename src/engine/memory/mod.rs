@@ -10,6 +10,7 @@ mod ingest;
 mod job;
 mod log;
 mod recall;
+mod schedule;
 pub(super) mod shared;
 mod sources;
 pub(super) mod tools;

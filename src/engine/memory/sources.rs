@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::definitions::{Memory, MemoryScope};
 use crate::engine::features::Memories;
 use crate::engine::files::glob::Glob;
+use crate::engine::thread::{ChangeNotes, Thread};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::memory::documents::delete;
@@ -60,10 +61,16 @@ fn mark_of(memory: &Memory) -> String {
     digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
+impl ChangeNotes for Thread {
+    fn note_changes(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+        self.memories().note_changed_sources(state, sql)
+    }
+}
+
 impl Memories<'_> {
     /// Notes all changes at the end of a transition.
     #[inline(never)]
-    pub(crate) fn note_changes(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
+    fn note_changed_sources(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         let changed = std::mem::take(&mut state.changed);
         if state.meta.is_copying() {
             // A copy is processed when it is complete.

@@ -8,7 +8,7 @@ use crate::definitions::message::ToolResult;
 use crate::definitions::{Agent, ParentCommunication as Communication, ReceivingSide, ToolEntry};
 use crate::engine::subagents::envelope::{ChildSpec, Content};
 use crate::engine::subagents::follow_up::FollowUp;
-use crate::engine::subagents::immediate::ImmediateStart;
+use crate::engine::subagents::immediate_start::ImmediateStart;
 use crate::engine::subagents::values::EncryptedValues;
 use crate::store::children::{Child, ChildInfo, ChildState, Envelopes};
 use crate::store::messages::Row;

@@ -8,13 +8,13 @@
 //! name and first message, those of `scopedEnv` its own values. The transition that creates the child removes
 //! all of them from the thread.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::definitions::{Immediate, ToolEntry};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Subagents;
 use crate::engine::subagents::envelope::BEGIN;
+use crate::engine::subagents::immediate_start::{ImmediateStart, MARK, bit};
 use crate::engine::subagents::values::OwnValues;
 use crate::env::{Change, PlainVariable, VariableSet};
 use crate::error::{Code, Result};
@@ -22,35 +22,8 @@ use crate::host::Sql;
 use crate::json;
 use crate::sorted::SortedSet;
 use crate::store::children::Child;
-use crate::store::messages::Row;
 use crate::store::runs::Phase;
-use crate::store::side::Side;
 use crate::store::state::State;
-
-/// The metadata key that marks the message of such a call.
-const MARK: &str = "immediate";
-
-/// The data in the message of such a call.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ImmediateStart {
-    /// The place in the row of its variables; 1 without hints.
-    #[serde(default)]
-    place: u32,
-    /// The child's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) name: Option<String>,
-    /// The child's first message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) text: Option<String>,
-}
-
-impl ImmediateStart {
-    /// The data in a call's message, if an activation queued the call.
-    pub(super) fn of(reply: &Row) -> Option<ImmediateStart> {
-        let metadata: Map<String, Value> = crate::json::from_str(reply.metadata.as_deref()?).ok()?;
-        crate::json::from_value(metadata.get(MARK)?.clone()).ok()
-    }
-}
 
 /// Values that move from the thread to a child.
 #[derive(Default)]
@@ -58,15 +31,6 @@ pub(super) struct ConsumedValues {
     pub(super) given: OwnValues,
     /// Names of the thread's values to delete.
     names: Vec<String>,
-}
-
-/// The bit of a side in `meta.activates`, which holds the prompts of a new thread that have not become active
-/// yet.
-const fn bit(side: Side) -> i64 {
-    match side {
-        Side::A => 1,
-        Side::B => 2,
-    }
 }
 
 /// The name of a variable at a place of its row. The first place has the plain name.
@@ -99,20 +63,6 @@ fn places(immediate: &Immediate, own: &VariableSet) -> Vec<u32> {
 }
 
 impl Subagents<'_> {
-    /// The bits of the sides whose prompts begin subagents.
-    pub(crate) fn activations(&self, agent: &str) -> i64 {
-        let Some(agent) = self.catalog.agents.get(agent) else { return 0 };
-        let begins = |prompt: &str| {
-            self.catalog
-                .prompts
-                .get(prompt)
-                .is_some_and(|prompt| prompt.tools.iter().any(|entry| entry.immediate.is_some()))
-        };
-        let side = |side, prompt| if begins(prompt) { bit(side) } else { 0 };
-        let b = agent.side_b.as_ref().map_or(0, |config| side(Side::B, &config.prompt));
-        side(Side::A, &agent.side_a.prompt) | b
-    }
-
     /// Queues the calls of a prompt that has become active. Runs before a step.
     pub(crate) async fn activate(&self, definitions: &Definitions<'_>) -> Result<()> {
         let bit = bit(definitions.active);

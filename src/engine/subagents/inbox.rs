@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::definitions::ParentCommunication as Communication;
 use crate::definitions::message::ToolResult;
 use crate::engine::accept::room;
+use crate::engine::delivery::EnvelopeAnswers;
 use crate::engine::features::Subagents;
 use crate::engine::outbox::forget_envelope;
 use crate::engine::subagents::copy::{Copies, MissingFile};
@@ -14,6 +15,7 @@ use crate::engine::subagents::envelope::{Content, Ending, Envelope, EnvelopeBody
 use crate::engine::subagents::follow_up::{ChildEvent, FollowUp};
 use crate::engine::subagents::report::{STATUS_BYTES, metadata};
 use crate::engine::subagents::shown::listed;
+use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -29,6 +31,12 @@ use crate::store::outbox::TO_THREAD;
 use crate::store::runs::end::Reason;
 use crate::store::state::State;
 use crate::text::first_bytes;
+
+impl EnvelopeAnswers for Thread {
+    async fn envelope_answered(&self, to: &str, n: i64, body: &str, reply: Reply) -> Result<()> {
+        self.subagents().take_answer(to, n, body, reply).await
+    }
+}
 
 impl Subagents<'_> {
     /// Receives an envelope from the parent or a child.
@@ -438,7 +446,7 @@ impl Subagents<'_> {
     }
 
     /// Handles the reply to an envelope: received, or refused for good.
-    pub(crate) async fn envelope_answered(&self, to: &str, n: i64, body: &str, reply: Reply) -> Result<()> {
+    async fn take_answer(&self, to: &str, n: i64, body: &str, reply: Reply) -> Result<()> {
         let taken = reply.status < 300;
         let error: Value = match reply.body {
             Some(body) if !taken => crate::json::from_str(body.get()).unwrap_or_default(),

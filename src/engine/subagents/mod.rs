@@ -28,6 +28,7 @@ pub(super) mod delete;
 pub(super) mod envelope;
 pub(super) mod follow_up;
 mod immediate;
+mod immediate_start;
 mod inbox;
 mod report;
 mod resolve;

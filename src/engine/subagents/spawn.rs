@@ -3,9 +3,9 @@
 
 use crate::definitions::ParentCommunication as Communication;
 use crate::definitions::message::{ToolCall, ToolResult, ToolStatus};
+use crate::engine::call::ToolRun;
 use crate::engine::call::{Call, CallOutcome};
 use crate::engine::features::Subagents;
-use crate::engine::outbox::Targets;
 use crate::engine::subagents::call::{Dispatch, NewChild, SubagentCall};
 use crate::engine::subagents::checks::{may_wait, refused};
 use crate::engine::subagents::deferred::PendingChild;
@@ -15,7 +15,6 @@ use crate::engine::subagents::follow_up::FollowUp;
 use crate::engine::subagents::shown::listed;
 use crate::engine::subagents::values::env_required;
 use crate::engine::tool_events::ToolCallEvent;
-use crate::engine::tool_run::ToolRun;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -361,15 +360,6 @@ impl Subagents<'_> {
         child.due_us = Some(now + limits::CHECK_US);
         child.checks = 0;
         self.arm_at(state, sql, now + limits::CHECK_US, now)
-    }
-
-    /// Delivers new envelopes while the run continues.
-    pub(crate) fn send_envelopes(&self) {
-        if !self.ephemeral.posted.replace(false) {
-            return;
-        }
-        let thread = self.0.clone();
-        self.host.spawn(Box::pin(async move { thread.outbox().deliver_now(Targets::Threads).await }));
     }
 }
 

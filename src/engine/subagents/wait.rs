@@ -48,7 +48,7 @@ impl Subagents<'_> {
         }
         self.send_parked()?;
         self.settle(|_| Some(Verdict::Parked(Some(run.clone()))));
-        self.abort_flow();
+        self.ephemeral.abort_flow();
         std::future::pending().await
     }
 

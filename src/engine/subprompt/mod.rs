@@ -13,13 +13,13 @@ use serde_json::Value;
 use crate::definitions::message::ToolResult;
 use crate::definitions::{Prompt, ToolEntry};
 use crate::engine::call::Call;
+use crate::engine::call::ToolRun;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Subprompts;
 use crate::engine::model_call::{AttemptReply, ModelOutcome, broke_off};
 use crate::engine::step::reply_row;
 use crate::engine::stop::Cap;
 use crate::engine::tool_result::result_row;
-use crate::engine::tool_run::ToolRun;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
@@ -27,7 +27,6 @@ use crate::sdk::scope::{EntryMode, Scope};
 use crate::store::log::{AttemptState, LostAttempt, UnfinishedReason};
 use crate::store::messages::{Row, SharedRow};
 use crate::store::runs::Step;
-use crate::store::state::State;
 use crate::store::{logs, messages as rows, receipts};
 
 /// The progress of the step of a call that is entered again.
@@ -204,31 +203,5 @@ impl Subprompts<'_> {
         self.log_bodies(&attempt);
         self.announce_reply(&row, &attempt)?;
         Ok(row)
-    }
-
-    /// Logs an attempt of a prompt's step that will not end. `receipt`: of the prompt's call.
-    pub(super) fn log_cut_off(
-        &self,
-        state: &mut State,
-        sql: &dyn Sql,
-        receipt: i64,
-        name: &str,
-        why: UnfinishedReason,
-        now: i64,
-    ) -> Result<()> {
-        let (Some(mut tries), Some(prompt)) =
-            (receipts::inner(sql, receipt)?, self.catalog.prompts.get(name))
-        else {
-            return Ok(());
-        };
-        if tries.failed.is_some() || tries.logged >= tries.stream || rows::find(sql, tries.block)?.is_some() {
-            return Ok(());
-        }
-        let step = Step { call: Some(receipt), depth: 1, ..Step::own(tries.block) };
-        self.log_lost(state, sql, &LostAttempt { step, tries: &tries, prompt, why }, now)?;
-        state.usage = None;
-        self.ephemeral.spending.cut_off();
-        tries.logged = tries.stream;
-        tries.store(state, sql, step)
     }
 }

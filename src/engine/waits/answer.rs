@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::definitions::message::ToolResult;
 use crate::definitions::schema;
-use crate::engine::waits::decide::{no_wait, takes};
+use crate::engine::waits::lookup::{no_wait, takes};
 use crate::error::{Code, Error, Result};
 use crate::limits;
 use crate::page::json_bytes;

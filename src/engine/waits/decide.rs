@@ -1,6 +1,7 @@
 //! Decisions about waits: which are allowed, by whom, and their effects on the call. Each wait is decided
 //! once. A list of decisions is applied as a whole or not at all.
 
+use crate::engine::waits::lookup::{takes, wait_number};
 use serde_json::Value;
 
 use crate::access::{Caller, MINIMUM_SECRET_BYTES, Scope, token};
@@ -8,8 +9,8 @@ use crate::definitions::budget::Limits;
 use crate::definitions::message::ToolResult;
 use crate::definitions::{Callable, schema};
 use crate::engine::budget::LimitStatus;
-use crate::engine::control::HaltedRun;
 use crate::engine::features::Waits;
+use crate::engine::run_end::HaltedRun;
 use crate::engine::waits::answer::{Answer, answered, bounded_text, denied, filled_in};
 use crate::engine::waits::budget::{Outcome, Settlement};
 use crate::engine::waits::restart::has_begun;
@@ -435,32 +436,6 @@ impl Waits<'_> {
         self.arm_at(state, sql, until_us, now)
     }
 
-    /// Denies the open approvals because a person wrote a message instead. Returns the closed waits, and the
-    /// entry if the run continues.
-    pub(crate) fn deny_for_message(
-        &self,
-        state: &mut State,
-        sql: &dyn Sql,
-    ) -> Result<(Vec<Wait>, Option<EntryMode>)> {
-        let (mut closed, mut entry) = (Vec::new(), None);
-        for mut wait in waits::open(sql)?.into_iter().filter(|wait| wait.kind == WaitKind::Approval) {
-            let reason = "The user wrote instead.";
-            let decision = Decision {
-                decision: "deny".into(),
-                reason: Some(reason.into()),
-                scope: "message".into(),
-                ..Decision::default()
-            };
-            if let Some(receipt) = wait.receipt {
-                receipts::answer(sql, receipt, &denied(&wait, Some(reason)))?;
-            }
-            self.close_wait(state, sql, &mut wait, WaitState::Decided, Some(decision))?;
-            entry = self.resume_after(state, sql, &wait)?.or(entry);
-            closed.push(wait);
-        }
-        Ok((closed, entry))
-    }
-
     /// Validates arguments changed by the approver: only permitted ones, and valid for the tool.
     fn check_edit(&self, wait: &Wait, changed: &Value) -> Result<()> {
         let invalid = |message: String| Error::new(Code::InvalidArgs, message).at("args");
@@ -512,11 +487,6 @@ impl Waits<'_> {
         Ok(())
     }
 
-    pub(crate) fn found_wait(&self, state: &State, sql: &dyn Sql, id: i64) -> Result<Wait> {
-        let found = if state.meta.wait_next == 1 { None } else { waits::find(sql, id)? };
-        found.ok_or_else(no_wait)
-    }
-
     /// The conflict error if some waits are closed or unknown. It lists the state of those that exist.
     fn conflict(&self, state: &State, sql: &dyn Sql, wanted: &[DecisionRequest]) -> Result<Error> {
         let mut found = Vec::with_capacity(wanted.len());
@@ -542,19 +512,6 @@ impl Wait {
     }
 }
 
-/// Parses the number of a wait of this thread from its id. Accepts the id of OpenAI clients too, which has
-/// the thread after a dash.
-pub(crate) fn wait_number(thread: &str, id: &str) -> Result<i64> {
-    let id = id.split_once('-').map_or(id, |(id, _)| id);
-    let prefix = format!("w_{}_", thread.split('-').next().unwrap_or(thread));
-    let number = id.strip_prefix(&prefix).and_then(|number| number.parse().ok());
-    number.filter(|number| *number > 0).ok_or_else(no_wait)
-}
-
-pub(crate) fn no_wait() -> Error {
-    Error::new(Code::NotFound, "There is no such wait in this thread.").hint("GET …/waits lists them.")
-}
-
 fn may_decide(caller: &Caller, wait: &Wait) -> Result<()> {
     let may = match (&caller.scope, wait.asked.by) {
         // A caller who may decide the wait minted its token. The route has checked that the token is for this
@@ -571,15 +528,4 @@ fn may_decide(caller: &Caller, wait: &Wait) -> Result<()> {
     let who = if wait.asked.by == DecidedBy::Admin { "an admin" } else { "the thread's owner" };
     Err(Error::new(Code::Forbidden, format!("This is for {who} to decide."))
         .hint(format!("The scope of these credentials is `{}`.", caller.scope)))
-}
-
-pub(super) fn takes(wait: &Wait, decision: &str) -> Result<()> {
-    if wait.allows().contains(&decision) {
-        return Ok(());
-    }
-    let text = format!("A wait of the kind {} does not take “{decision}”.", wait.kind.as_str());
-    let allowed = wait.allows().join(", ");
-    let hint =
-        if allowed.is_empty() { "It ends by itself.".to_owned() } else { format!("It takes: {allowed}.") };
-    Err(Error::field("decision", text).hint(hint))
 }

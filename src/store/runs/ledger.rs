@@ -253,6 +253,27 @@ impl Ledger {
         self.calls = receipts::begun_since(sql, block)?;
         Ok(())
     }
+
+    /// Charges lost attempts of unknown size at their maximum, but at most what was left: no attempt starts that
+    /// exceeds the rest of the budget.
+    pub(crate) fn charge_unknown(&mut self, steps: u32, most: &Amounts, times: u32) {
+        if times == 0 {
+            return;
+        }
+        let mut used = most.times(times);
+        // Children received grants since then, so more was left before.
+        let scopes = if self.has_allocations() { &[] } else { &BudgetScope::ALL[..] };
+        for scope in scopes.iter().copied() {
+            let spent = self.used_of(scope, steps);
+            for unit in [Unit::Cost, Unit::Tokens] {
+                if let Some(cap) = self.cap(scope, unit) {
+                    used.set(unit, used.get(unit).min(cap.saturating_sub(spent.get(unit)).max(0)));
+                }
+            }
+        }
+        self.book(&used);
+        self.estimated = true;
+    }
 }
 
 fn bit(scope: BudgetScope, unit: Unit) -> u32 {

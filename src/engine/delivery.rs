@@ -1,0 +1,285 @@
+//! Delivery of the outbox: in order for each target, in parallel across targets, at least once.
+
+use futures::future::join_all;
+
+use crate::engine::features::{Outbox, Subagents};
+use crate::engine::memory::shared::{answer_to_letter, note_refusal};
+use crate::engine::outbox::{DIRECTORY_US, INLINE_US, Targets, newest_message};
+use crate::engine::thread::Thread;
+use crate::error::{Code, Result};
+use crate::host::{Sibling, Sql};
+use crate::limits;
+use crate::request::Reply;
+use crate::request::directory_call as call;
+use crate::request::directory_call::DirectoryCall;
+use crate::sorted::SortedMap;
+use crate::store::outbox as table;
+use crate::store::outbox::{OutboxEntry, TO_MEMORY, TO_THREAD};
+
+/// What the answer to an envelope changes in the thread that sent it. `subagents::inbox` implements it.
+pub(super) trait EnvelopeAnswers {
+    /// Handles the answer of the thread `to` to the envelope `n`, and forgets the envelope.
+    ///
+    /// # Errors
+    /// Those of the transition. Then the envelope is sent again.
+    async fn envelope_answered(&self, to: &str, n: i64, body: &str, reply: Reply) -> Result<()>;
+}
+
+impl Outbox<'_> {
+    /// Reports the start of a run to the directory, unless the run ends at once; then its end suffices.
+    /// Nobody waits for the report. It may be lost, because the end is delivered reliably.
+    pub(super) fn report_start(&self) -> Result<()> {
+        let id = self.read(|state, _| Ok(state.run.as_ref().map(|run| run.id)))?;
+        let thread = self.0.clone();
+        self.host.spawn(Box::pin(async move {
+            thread.host.sleep_until(thread.host.now_us() + DIRECTORY_US).await;
+            if thread.read(|state, _| Ok(state.meta.parent.is_some())).unwrap_or(false) {
+                // Deliver the row of a child that was just created: its run may be long, and the alarm joins
+                // that run.
+                thread.outbox().deliver_outbox(Targets::All, thread.host.now_us()).await;
+            }
+            if let Err(error) = thread.outbox().send_started(id).await
+                && error.code != Code::ThreadNotFound
+            {
+                thread.variables().log(&format!("the directory was not told of a run's start: {error}"));
+            }
+        }));
+        Ok(())
+    }
+
+    async fn send_started(&self, id: Option<i64>) -> Result<()> {
+        let letter = self.read(|state, _| {
+            let Some(run) = state.active().filter(|run| Some(run.id) == id) else { return Ok(None) };
+            let call = DirectoryCall::Activity {
+                id: state.meta.thread_id.clone(),
+                life: state.meta.life,
+                version: 2 * run.id,
+                executing: true,
+                last_activity_us: run.started_us,
+                last_message: newest_message(state),
+                failed: None,
+            };
+            let body = call.to_json()?;
+            Ok(Some((call::name_of(state.meta.owner.as_deref()), body)))
+        })?;
+        match letter {
+            None => Ok(()),
+            Some((target, body)) => self.host.sibling(Sibling::Directory(target), body).await.map(drop),
+        }
+    }
+
+    /// Delivers the envelopes due by `until`: in order for each target, in parallel across targets. A failed
+    /// one stays, with a later due time. A target with a delivery in progress gets the rest from that
+    /// delivery.
+    pub(super) async fn deliver_outbox(&self, to: Targets, until: i64) {
+        let due = |sql: &dyn Sql| match to {
+            Targets::All => table::due(sql, until),
+            Targets::Threads => table::due_to_threads(sql, until),
+        };
+        let letters = match self.read(|_, sql| due(sql)) {
+            Ok(letters) => letters,
+            Err(error) if error.code == Code::ThreadNotFound => return,
+            Err(error) => return self.variables().log(&format!("the outbox could not be read: {error}")),
+        };
+        let mut by_target: SortedMap<String, Vec<OutboxEntry>> = SortedMap::new();
+        for letter in letters {
+            by_target.entry(letter.target.clone(), Vec::new).push(letter);
+        }
+        let told = by_target.into_iter().map(|(target, letters)| self.deliver_to(target, letters));
+        join_all(told).await;
+    }
+
+    async fn deliver_to(&self, target: String, mut letters: Vec<OutboxEntry>) {
+        let busy = self.ephemeral.delivering.borrow_mut().insert(target.clone(), false);
+        if busy.is_some() {
+            self.ephemeral.delivering.borrow_mut().insert(target, true);
+            return;
+        }
+        let delivering = DeliveryGuard { thread: self.0.clone(), target };
+        // Envelopes are sent one by one, each with its response; a directory receives all in one call.
+        let together =
+            if Addressee::of(&delivering.target) == Addressee::Directory { letters.len() } else { 1 };
+        loop {
+            for letters in letters.chunks(together.max(1)) {
+                match self.deliver(&delivering.target, letters).await {
+                    Ok(DeliveryOutcome::Taken) => {}
+                    // Later envelopes wait for this one.
+                    Ok(DeliveryOutcome::Later) => return,
+                    Err(error) if error.code == Code::ThreadNotFound => return,
+                    Err(error) => {
+                        return self.variables().log(&format!("the outbox could not be delivered: {error}"));
+                    }
+                }
+            }
+            // Nothing is awaited from here to the end of the loop, so a later write is delivered by its
+            // writer.
+            let again = self.ephemeral.delivering.borrow_mut().insert(delivering.target.clone(), false);
+            if again != Some(true) {
+                return;
+            }
+            let until = self.host.now_us() + INLINE_US;
+            letters = match self.read(|_, sql| table::due(sql, until)) {
+                Ok(letters) => {
+                    letters.into_iter().filter(|letter| letter.target == delivering.target).collect()
+                }
+                Err(error) => return self.variables().log(&format!("the outbox could not be read: {error}")),
+            };
+        }
+    }
+
+    /// Delivers new envelopes to these targets, and clears the alarm that was set in case of a failure.
+    pub(crate) async fn deliver_now(&self, to: Targets) {
+        let now = self.host.now_us();
+        self.deliver_outbox(to, now + INLINE_US).await;
+        let rearmed = self.read(|state, sql| self.rearm(state, sql, now));
+        if let Err(error) = rearmed
+            && error.code != Code::ThreadNotFound
+        {
+            self.variables().log(&format!("the alarm could not be taken back: {error}"));
+        }
+    }
+
+    /// Delivers the envelopes for one memory.
+    pub(super) async fn deliver_letters(self, target: &str) {
+        let until = self.host.now_us() + INLINE_US;
+        match self.read(|_, sql| table::due_to(sql, target, until)) {
+            Ok(letters) if letters.is_empty() => {}
+            Ok(letters) => self.deliver_to(target.to_owned(), letters).await,
+            Err(error) => self.variables().log(&format!("the outbox could not be read: {error}")),
+        }
+    }
+
+    /// Sends envelopes in one call and stores the outcome.
+    async fn deliver(&self, target: &str, letters: &[OutboxEntry]) -> Result<DeliveryOutcome> {
+        let to = Addressee::of(target);
+        let bodies = || letters.iter().map(|letter| letter.body.as_str());
+        let (sibling, text) = match to {
+            Addressee::Thread(id) => {
+                let head = self.subagents().envelope_head(id)?;
+                (Sibling::Thread(id.to_owned()), format!("{head}\n{}", bodies().collect::<String>()))
+            }
+            Addressee::Memory(name) => (Sibling::Memory(name.to_owned()), bodies().collect::<String>()),
+            Addressee::Directory => (Sibling::Directory(target.to_owned()), call::together(bodies())),
+        };
+        let answer = match self.host.sibling(sibling, text).await {
+            Ok(text) => call::answer(&text),
+            Err(error) => Err(error),
+        };
+        let later = match (&answer, to) {
+            (Ok(reply), _) if reply.status < 300 => None,
+            (Ok(reply), Addressee::Directory) => Some(format!("the answer was {}", reply.status)),
+            // A retry would be refused as well.
+            (Ok(reply), _) if reply.status < 500 && reply.status != 429 => None,
+            (Ok(reply), _) => Some(format!("the answer was {}", reply.status)),
+            (Err(error), _) => Some(error.to_string()),
+        };
+        if let Some(why) = later {
+            return self.deliver_later(target, to, letters, &why);
+        }
+        match (to, letters, answer) {
+            (Addressee::Thread(id), [letter], Ok(reply)) => {
+                self.0.envelope_answered(id, letter.version, &letter.body, reply).await?
+            }
+            (Addressee::Memory(name), [letter], Ok(reply)) => self.memory_answered(name, letter, reply)?,
+            _ => self.read(|_, sql| table::forget_all(sql, letters))?,
+        }
+        Ok(DeliveryOutcome::Taken)
+    }
+
+    /// Schedules another delivery.
+    fn deliver_later(
+        &self,
+        target: &str,
+        to: Addressee<'_>,
+        letters: &[OutboxEntry],
+        why: &str,
+    ) -> Result<DeliveryOutcome> {
+        let subjects: Vec<&str> = letters.iter().map(|letter| letter.subject.as_str()).collect();
+        self.variables().log(&format!("{target} was not told of {}: {why}", subjects.join(" and ")));
+        let now = self.host.now_us();
+        let tries = letters.iter().map(|letter| letter.tries).max().unwrap_or(0);
+        let retry_at = now + (limits::SECOND_US << tries.min(10));
+        // In one transition with the alarm, so that a crash in between cannot leave it due earlier.
+        self.transition(|state, sql| {
+            for letter in letters {
+                table::retry(sql, letter, retry_at)?;
+            }
+            if to != Addressee::Directory {
+                table::hold(sql, target, retry_at)?;
+            }
+            // The alarm set at the time of writing may be later than this.
+            self.arm_at(state, sql, retry_at, now)
+        })?;
+        Ok(DeliveryOutcome::Later)
+    }
+
+    /// Handles the response of a memory to an envelope. A waiter receives it. Without a waiter, a refusal is
+    /// noted for the next run, in the transaction that deletes the envelope.
+    fn memory_answered(&self, name: &str, letter: &OutboxEntry, reply: Reply) -> Result<()> {
+        let answer = answer_to_letter(reply);
+        let awaited = self.ephemeral.letters.borrow().contains_key(&letter.subject);
+        let refused = answer.as_ref().err().filter(|_| !awaited);
+        if let Some(error) = refused {
+            self.variables().log(&format!("the memory {name} refused what it was sent: {error}"));
+        }
+        self.transition(|state, sql| {
+            if let Some(error) = refused {
+                note_refusal(state, sql, letter, error)?;
+            }
+            table::forget(sql, &letter.subject, letter.version)
+        })?;
+        if let Some(awaited) = self.ephemeral.letters.borrow_mut().get_mut(&letter.subject) {
+            *awaited = Some(answer);
+        }
+        Ok(())
+    }
+}
+
+/// The recipient of an envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Addressee<'a> {
+    Thread(&'a str),
+    Memory(&'a str),
+    Directory,
+}
+
+impl Addressee<'_> {
+    fn of(target: &str) -> Addressee<'_> {
+        match (target.strip_prefix(TO_THREAD), target.strip_prefix(TO_MEMORY)) {
+            (Some(id), _) => Addressee::Thread(id),
+            (None, Some(name)) => Addressee::Memory(name),
+            (None, None) => Addressee::Directory,
+        }
+    }
+}
+
+/// The outcome of a delivery.
+enum DeliveryOutcome {
+    Taken,
+    /// It will be sent again.
+    Later,
+}
+
+/// Releases a target when dropped, also if its delivery panics.
+struct DeliveryGuard {
+    thread: Thread,
+    target: String,
+}
+
+impl Drop for DeliveryGuard {
+    fn drop(&mut self) {
+        self.thread.ephemeral.delivering.borrow_mut().remove(&self.target);
+        self.thread.ephemeral.notify_alarm();
+    }
+}
+
+impl Subagents<'_> {
+    /// Delivers new envelopes while the run continues.
+    pub(crate) fn send_envelopes(&self) {
+        if !self.ephemeral.posted.replace(false) {
+            return;
+        }
+        let thread = self.0.clone();
+        self.host.spawn(Box::pin(async move { thread.outbox().deliver_now(Targets::Threads).await }));
+    }
+}
