@@ -1,12 +1,12 @@
-//! Budgets (docs/budgets.md). The rest of a run's budget is checked before each model attempt and each tool
-//! call. Usage is charged in the transition that stores its cause. The sums are in the run's row
-//! (`store/runs/ledger`). A run without limits has no ledger and no cost here.
+//! Budgets (docs/budgets.md). The rest of a run's budget is checked before each model attempt and each tool call.
+//! Usage is charged in the transition that stores its cause. The sums are in the run's row (`store/runs/ledger`).
+//! A run without limits has no ledger and no cost here.
 //!
-//! * Here: the ledger of a new run, reservations, and the end of a run. `reserve`: checks the next model
-//!   attempt and caps its answer. `charge`: charges attempts. `exceeded`: the consequence of a reached limit.
-//!   `estimate`: tokens and prices. `budget_input`: budgets in requests.
-//! * `vectors`: checks requests for vectors. `allocate`: grants to subagents. `draw`: a subagent's own grant.
-//!   `detached`: usage outside runs.
+//! * Here: the ledger of a new run, reservations, and the end of a run. `reserve`: checks the next model attempt
+//!   and caps its answer. `charge`: charges attempts. `exceeded`: the consequence of a reached limit. `estimate`:
+//!   tokens and prices; `attempt_size`: the size of an attempt. `budget_input`: budgets in requests.
+//! * `vectors`: checks requests for vectors. `allocate`: grants to subagents. `draw`: a subagent's own grant;
+//!   `request`: requests for more of it. `retain`: grants that outlive their run. `detached`: usage outside runs.
 
 pub(super) mod allocate;
 mod attempt_size;

@@ -1,16 +1,16 @@
 //! Hooks (spec §9): the application's code around the operations of a thread.
 //!
-//! A run uses the hooks of its active prompt, or else of its agent. The list follows from the definitions, so
-//! a resumed run has the same one. Hooks run in the listed order, each on the result of the previous one. A
-//! hook that fails is logged and changes nothing.
+//! A run uses the hooks of its active prompt, or else of its agent. The list follows from the definitions, so a
+//! resumed run has the same one. Hooks run in the listed order, each on the result of the previous one. A hook
+//! that fails is logged and changes nothing.
 //!
-//! No message or result is transformed twice: the transformed version is stored in one transaction with the
-//! mark that the hook has run. Until then the hook is called again with the original. Changes to a request
-//! are not stored. Observing hooks run at least once, with the same `hookCallId` each time.
+//! No message or result is transformed twice: the transformed version is stored in one transaction with the mark
+//! that the hook has run. Until then the hook is called again with the original. Changes to a request are not
+//! stored. Observing hooks run at least once, with the same `hookCallId` each time.
 //!
-//! * `call`: one call of one hook. `request`: hooks of a request to a model. `message`: hooks around a
-//!   message that is stored or changed. `inbound`: hooks of a drain, and of a new thread. `result`: hooks
-//!   around a tool call.
+//! * `call`: one call of one hook. `chain`: the hooks of one name, one after another. `request`: hooks of a
+//!   request to a model. `message`: hooks around a message that is stored or changed. `inbound`: hooks of a drain,
+//!   and of a new thread. `result`: hooks around a tool call.
 
 pub(super) mod call;
 mod chain;

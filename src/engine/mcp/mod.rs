@@ -1,10 +1,10 @@
-//! Calls of the tools of MCP servers (docs/mcp.md). They have receipts like all calls and follow the same
-//! rules for repetition: once a request is sent, its effect is unknown unless a response arrives.
+//! Calls of the tools of MCP servers (docs/mcp.md). They have receipts like all calls and follow the same rules
+//! for repetition: once a request is sent, its effect is unknown unless a response arrives.
 //!
-//! * Here: one call. `input`: input that a server requests from people. `tasks`: long-running calls. `lists`:
-//!   live tool lists. `sessions`: sessions with servers. `tokens`: access tokens. `sign_in`: a person's
-//!   sign-in; `callback`: the browser's return from it. `sealed_text`: texts that only this thread, or the threads
-//!   of one owner, can read. `reports`: reports about servers to the deployment.
+//! * Here: one call. `input`: input that a server requests from people. `tasks`: long-running calls. `lists`: live
+//!   tool lists; `live_catalog`: the catalog with them. `sessions`: sessions with servers. `tokens`: access
+//!   tokens. `sign_in`: a person's sign-in; `callback`: the browser's return from it. `sealed_text`: texts that
+//!   only this thread, or the threads of one owner, can read. `reports`: reports about servers to the deployment.
 
 mod callback;
 pub(super) mod input;

@@ -1,10 +1,10 @@
-//! Memories of a thread (docs/memory.md). A thread's own memories are in its database; shared memories have
-//! their own objects.
+//! Memories of a thread (docs/memory.md). A thread's own memories are in its database; shared memories have their
+//! own objects.
 //!
 //! * This file: the thread's own memories and their routes. `shared`: memories in other objects. `job`: makes
-//!   documents searchable. `recall`: entries added before a turn, and citations. `tools`: the tools for
-//!   models, and the scratchpad. `sources`: notes content that memories take in automatically; `ingest`: takes
-//!   it in, in parallel with runs. `log`: log entries.
+//!   documents searchable; `schedule`: schedules that. `recall`: entries added before a turn, and citations.
+//!   `tools`: the tools for models, and the scratchpad. `sources`: notes content that memories take in
+//!   automatically; `ingest`: takes it in, in parallel with runs. `log`: log entries.
 
 mod ingest;
 mod job;

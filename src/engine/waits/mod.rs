@@ -1,11 +1,13 @@
-//! Waits: questions to the outside for which a run parks (docs/approvals.md). The transaction that parks the
-//! run writes the wait's row, and nothing of the run stays in memory. A single transaction stores the
-//! decision, the outcome of the call and the run's resumption. The rows are in `store/waits`.
+//! Waits: questions to the outside for which a run parks (docs/approvals.md). The transaction that parks the run
+//! writes the wait's row, and nothing of the run stays in memory. A single transaction stores the decision, the
+//! outcome of the call and the run's resumption. The rows are in `store/waits`.
 //!
-//! * Here: opening, closing and expiry of waits. `gate`: holds calls that have to wait; `question`: what is
-//!   asked about them; `digest`: identifies the call that is decided. `decide`: decisions and their effects;
-//!   `answer`: the results of answers; `restart`: a decision that repeats the model request. `retry`: a long
-//!   pause before the next attempt. `budget`: questions about spending.
+//! * Here: opening and closing of waits. `park`: parks a run. `expiry`: waits that nobody ended in time; `deny`:
+//!   approvals that a message denies. `lookup`: finds a wait by its id. `gate`: holds calls that have to wait;
+//!   `question`: what is asked about them; `digest`: identifies the call that is decided. `decide`: decisions and
+//!   their effects; `answer`: the results of answers; `restart`: a decision that repeats the model request.
+//!   `retry`: a long pause before the next attempt. `budget_question`: asks about spending; `budget`: what the
+//!   decision changes.
 
 mod answer;
 pub(super) mod budget;

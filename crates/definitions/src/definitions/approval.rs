@@ -64,7 +64,7 @@ pub enum Mode {
 /// Who may decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "By"))]
 pub enum Approver {
     /// Whoever may send to the thread.
     Thread,

@@ -13,7 +13,7 @@ use crate::text::percent_decoded;
 /// `mcp` of `bobbin.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Offered"))]
 pub struct McpOffer {
     /// Names of tools that clients may call.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -138,7 +138,7 @@ pub struct Resumable {
 /// The side of a subagent that hears its parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Receives"))]
 pub enum ReceivingSide {
     /// Side A: the parent's messages are side B's, role `user`.
     #[default]
