@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::api::Api;
 use crate::api::trace;
-use crate::engine::outcome;
+use crate::engine::cycle::outcome;
 use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::limits;

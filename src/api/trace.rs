@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use serde_json::{Map, Value};
 
 use crate::definitions::subagent::dotted;
-use crate::engine::outcome;
+use crate::engine::cycle::outcome;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;

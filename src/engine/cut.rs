@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::access::no_thread;
 use crate::definitions::message::Role;
+use crate::engine::cycle::flow::RunOptions;
 use crate::engine::edit::edited;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::features::History;
-use crate::engine::flow::RunOptions;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;

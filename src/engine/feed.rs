@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::definitions::message::Role;
+use crate::engine::cycle::outcome;
 use crate::engine::items::with_items;
-use crate::engine::outcome;
 use crate::engine::progress::progress_frame;
 use crate::engine::stream::{Position, chunk_frame, message_frame, open_waits};
 use crate::engine::thread::Thread;

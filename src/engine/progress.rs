@@ -10,7 +10,7 @@ use futures::future::{Either, LocalBoxFuture, select};
 use serde_json::Value;
 
 use crate::definitions::budget::Unit;
-use crate::engine::call::Call;
+use crate::engine::calls::call::Call;
 use crate::engine::features::Activity;
 use crate::error::Result;
 use crate::host::{Frame, FramePosition};

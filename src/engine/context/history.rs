@@ -3,7 +3,7 @@
 use crate::definitions::Prompt;
 use crate::definitions::message::{Role, ToolCall};
 use crate::engine::attachments::images::{ImageAllowance, ImageMessages};
-use crate::engine::call::not_run;
+use crate::engine::calls::call::not_run;
 use crate::engine::context::space::SystemMessages;
 use crate::error::Result;
 use crate::host::Sql;

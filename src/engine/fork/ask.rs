@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::definitions::message::Role;
-use crate::engine::answer_end::end_of_answer;
+use crate::engine::cycle::answer_end::end_of_answer;
 use crate::engine::expiry::expires;
 use crate::engine::features::History;
 use crate::engine::fork::begin::NewCopy;

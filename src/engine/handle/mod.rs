@@ -18,7 +18,7 @@ use futures::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
 use crate::definitions::package::ReferenceKind;
-use crate::engine::accept::Input;
+use crate::engine::cycle::accept::Input;
 use crate::engine::hooks::call::CodeHandle;
 use crate::engine::thread::Thread;
 use crate::error::Result;

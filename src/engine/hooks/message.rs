@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::definitions::hook::HookName;
 use crate::definitions::message::Role;
-use crate::engine::accept::Input;
+use crate::engine::cycle::accept::Input;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Hooks;
 use crate::engine::hooks::chain::{ChainControl, Subject};

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::definitions::hook::HookName;
 use crate::definitions::message::{Role, ToolCall, ToolStatus};
-use crate::engine::call::not_run;
+use crate::engine::calls::call::not_run;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Hooks;
 use crate::engine::hooks::chain::{ChainControl, Subject};

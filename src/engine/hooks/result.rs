@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::definitions::hook::HookName;
 use crate::definitions::message::{ToolResult, ToolStatus};
-use crate::engine::call::{Call, CallOutcome, ReceiptStatus};
+use crate::engine::calls::call::{Call, CallOutcome, ReceiptStatus};
+use crate::engine::calls::tool_result::result_row;
 use crate::engine::definitions::Definitions;
 use crate::engine::edit::edited;
 use crate::engine::features::Hooks;
 use crate::engine::hooks::chain::{ChainControl, Subject};
 use crate::engine::hooks::{Site, wrong};
-use crate::engine::replay;
-use crate::engine::tool_result::result_row;
+use crate::engine::model::replay;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::sdk::scope::EntryMode;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::definitions::Catalog;
-use crate::engine::call::tier_of_call;
+use crate::engine::calls::call::tier_of_call;
 use crate::engine::features::Records;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;

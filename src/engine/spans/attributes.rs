@@ -3,7 +3,7 @@
 use crate::definitions::budget::Unit;
 use crate::definitions::model::Provider;
 use crate::definitions::{Catalog, Implementation, Tier};
-use crate::engine::call::tier_of_call;
+use crate::engine::calls::call::tier_of_call;
 use crate::engine::memory::tools::is_of_memory;
 use crate::engine::spans::content::Content;
 use crate::engine::spans::facts::{Facts, LogEntry};

@@ -2,7 +2,7 @@
 //! finds the thread.
 
 use crate::definitions::message::Role;
-use crate::engine::accept::room;
+use crate::engine::cycle::accept::room;
 use crate::engine::features::Subagents;
 use crate::engine::subagents::envelope::{BEGIN, ChildSpec, Content, Envelope};
 use crate::engine::subagents::follow_up::FollowUp;

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::definitions::Agent;
-use crate::engine::accept::room;
+use crate::engine::cycle::accept::room;
 use crate::engine::env::missing::RequiredVariables;
 use crate::engine::features::Subagents;
 use crate::engine::subagents::envelope::{ChildSpec, Content, EnvelopeBody};

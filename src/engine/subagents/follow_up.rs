@@ -2,7 +2,7 @@
 
 use crate::definitions::message::ToolStatus;
 use crate::engine::budget::allocate::BudgetNotice;
-use crate::engine::run_end::HaltedRun;
+use crate::engine::cycle::run_end::HaltedRun;
 use crate::engine::subagents::envelope::WaitFrame;
 use crate::sdk::scope::EntryMode;
 use crate::store::children::Child;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::definitions::ParentCommunication as Communication;
 use crate::definitions::message::ToolResult;
-use crate::engine::accept::room;
+use crate::engine::cycle::accept::room;
 use crate::engine::delivery::EnvelopeAnswers;
 use crate::engine::features::Subagents;
 use crate::engine::outbox::forget_envelope;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::definitions::message::{ToolCall, ToolResult};
 use crate::definitions::subagent::{CREATE, OF_WORKERS, SPAWN, is_tool};
 use crate::definitions::{Callable, ToolEntry};
-use crate::engine::call::{arguments, parsed};
+use crate::engine::calls::call::{arguments, parsed};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Delegates;
 use crate::engine::features::Subagents;

@@ -3,8 +3,9 @@
 
 use crate::definitions::ParentCommunication as Communication;
 use crate::definitions::message::{ToolCall, ToolResult, ToolStatus};
-use crate::engine::call::ToolRun;
-use crate::engine::call::{Call, CallOutcome};
+use crate::engine::calls::call::ToolRun;
+use crate::engine::calls::call::{Call, CallOutcome};
+use crate::engine::calls::tool_events::ToolCallEvent;
 use crate::engine::features::Subagents;
 use crate::engine::subagents::call::{Dispatch, NewChild, SubagentCall};
 use crate::engine::subagents::checks::{may_wait, refused};
@@ -14,7 +15,6 @@ use crate::engine::subagents::envelope::{ChildSpec, Content, EnvelopeBody};
 use crate::engine::subagents::follow_up::FollowUp;
 use crate::engine::subagents::shown::listed;
 use crate::engine::subagents::values::env_required;
-use crate::engine::tool_events::ToolCallEvent;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::limits;
@@ -126,7 +126,7 @@ impl Subagents<'_> {
             self.descendants().ready_child(new.agent).await?;
         }
         if scope.depth >= limits::CALL_DEPTH {
-            return Ok(CallOutcome::refused(crate::engine::call::too_deep(&call.call.name)));
+            return Ok(CallOutcome::refused(crate::engine::calls::call::too_deep(&call.call.name)));
         }
         if let Some(result) = self.budgets().count_call(scope.is_detached())? {
             return Ok(CallOutcome::refused_with(result));

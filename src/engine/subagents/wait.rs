@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::definitions::message::ToolResult;
-use crate::engine::call::Call;
+use crate::engine::calls::call::Call;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::features::Subagents;
 use crate::engine::subagents::delegates::outcome;

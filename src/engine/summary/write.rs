@@ -10,7 +10,7 @@ use crate::definitions::retry::{EffectivePolicy, PolicySources, RetryKind};
 use crate::definitions::{Model, Prompt};
 use crate::engine::features::Summarizer;
 use crate::engine::jobs::JobEnd;
-use crate::engine::model_call::ModelRequest;
+use crate::engine::model::model_call::ModelRequest;
 use crate::engine::notes::Note;
 use crate::engine::progress::{Kind as ProgressKind, Line};
 use crate::engine::summary::render::{Labels, Piece, piece, whole_sentences};

@@ -10,7 +10,7 @@ use crate::definitions::budget::Share;
 use crate::definitions::message::{ToolCall, ToolResult};
 use crate::definitions::subagent::{CLOSE, SEND, SPAWN};
 use crate::definitions::{Catalog, ReceivingSide, Resumable, ToolEntry, Workers, schema};
-use crate::engine::call::parsed;
+use crate::engine::calls::call::parsed;
 use crate::engine::subagents::arguments::{label, paths};
 use crate::engine::subagents::call::{NewChild, NewWorker, SubagentCall, WorkerMessage, WorkersWait};
 use crate::engine::subagents::delegates::offers::parameters;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::definitions::message::ToolResult;
-use crate::engine::accept::room;
 use crate::engine::attachments::store;
+use crate::engine::cycle::accept::room;
 use crate::engine::features::Delegates;
 use crate::engine::subagents::envelope::{Content, Ending, Report};
 use crate::engine::subagents::follow_up::FollowUp;

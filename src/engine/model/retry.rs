@@ -11,7 +11,7 @@ use crate::limits;
 
 impl Retries<'_> {
     /// The policy for a model of the step.
-    pub(super) fn model_retry(
+    pub(in crate::engine) fn model_retry(
         &self,
         definitions: &Definitions<'_>,
         model: &Model,
@@ -20,7 +20,7 @@ impl Retries<'_> {
     }
 
     /// The policy for a tool of the step; `None` for a tool whose calls are never repeated.
-    pub(super) fn tool_retry(
+    pub(in crate::engine) fn tool_retry(
         &self,
         definitions: &Definitions<'_>,
         tool: &Tool,
@@ -36,7 +36,7 @@ impl Retries<'_> {
     }
 
     /// The policy for an embedding model of the step.
-    pub(super) fn embedding_retry(
+    pub(in crate::engine) fn embedding_retry(
         &self,
         definitions: &Definitions<'_>,
         model: &Model,
@@ -45,7 +45,7 @@ impl Retries<'_> {
     }
 
     /// The number of attempts of each model of the chain in a step.
-    pub(super) fn attempts_of(&self, definitions: &Definitions<'_>) -> Result<Vec<u32>> {
+    pub(in crate::engine) fn attempts_of(&self, definitions: &Definitions<'_>) -> Result<Vec<u32>> {
         let wanted: Vec<u32> = definitions
             .chain
             .iter()
@@ -75,7 +75,7 @@ impl Retries<'_> {
 
     /// Waits before the next attempt, in memory. If the run cannot be parked, this includes long pauses, as
     /// far as `wait` allows. The attempt is counted already.
-    pub(super) async fn pause_before_retry(&self, pause_us: i64) {
+    pub(in crate::engine) async fn pause_before_retry(&self, pause_us: i64) {
         let pause_us = pause_us.min(limits::RETRY_AFTER_MAX_US);
         self.host.sleep_until(self.host.now_us() + pause_us).await;
     }

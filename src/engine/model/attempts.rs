@@ -8,7 +8,7 @@ use crate::store::runs::Step;
 
 impl Thread {
     /// The attempts that a step has made.
-    pub(super) fn tries(&self, step: Step) -> Result<AttemptState> {
+    pub(in crate::engine) fn tries(&self, step: Step) -> Result<AttemptState> {
         self.read(|state, sql| AttemptState::of(state, sql, step))
     }
 }

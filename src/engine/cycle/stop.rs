@@ -12,20 +12,20 @@ use crate::store::side::{CodeRequest, Side};
 
 /// The facts when a step's calls are done.
 #[derive(Clone, Copy)]
-pub(super) struct StepFacts<'a> {
-    pub(super) kind: AgentKind,
+pub(in crate::engine) struct StepFacts<'a> {
+    pub(in crate::engine) kind: AgentKind,
     /// The side that acted, and its configuration.
-    pub(super) active: Side,
-    pub(super) side: &'a SideConfig,
-    pub(super) asked: Option<CodeRequest>,
-    pub(super) reply: &'a Row,
+    pub(in crate::engine) active: Side,
+    pub(in crate::engine) side: &'a SideConfig,
+    pub(in crate::engine) asked: Option<CodeRequest>,
+    pub(in crate::engine) reply: &'a Row,
     /// The turn's rows, oldest first, with the results of the reply's calls.
-    pub(super) history: &'a [SharedRow],
+    pub(in crate::engine) history: &'a [SharedRow],
 }
 
 /// The next action after a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(in crate::engine) enum Verdict {
     /// Another step of the same turn.
     Step,
     /// The turn is over, and the other side acts.
@@ -59,7 +59,7 @@ const RULES: [Rule; 9] = [
 ];
 
 /// The verdict of the first rule that applies.
-pub(super) fn evaluate(facts: &StepFacts<'_>) -> Verdict {
+pub(in crate::engine) fn evaluate(facts: &StepFacts<'_>) -> Verdict {
     RULES.iter().find_map(|rule| rule(facts)).unwrap_or(Verdict::Step)
 }
 
@@ -177,7 +177,7 @@ fn normal(text: &str) -> String {
 }
 
 /// The reply's text from the stop tool's response property.
-pub(super) fn response(side: &SideConfig, calls: &[ToolCall]) -> Option<String> {
+pub(in crate::engine) fn response(side: &SideConfig, calls: &[ToolCall]) -> Option<String> {
     let (tool, property) = (side.stop_tool.as_deref()?, side.stop_tool_response_property.as_deref()?);
     let call = calls.iter().find(|call| call.name == tool)?;
     let arguments: Value = crate::json::from_str(&call.arguments).ok()?;
@@ -190,7 +190,7 @@ pub(super) fn response(side: &SideConfig, calls: &[ToolCall]) -> Option<String> 
 
 /// A cap that forbids another step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cap {
+pub(in crate::engine) enum Cap {
     /// The limit of the side.
     Side(u32),
     /// The limit on turns of the session.
@@ -200,7 +200,7 @@ pub(super) enum Cap {
 }
 
 /// The limit that forbids the active side another step: the side's, the session's or the runtime's.
-pub(super) fn cap(run: &mut Run, side: &SideConfig, session_turns: Option<u32>) -> Option<Cap> {
+pub(in crate::engine) fn cap(run: &mut Run, side: &SideConfig, session_turns: Option<u32>) -> Option<Cap> {
     let own = *run.own_steps();
     let of_side = side.max_steps.filter(|max| own >= *max).map(Cap::Side);
     let of_session = session_turns.filter(|max| run.turns >= *max).map(Cap::Session);
@@ -209,7 +209,7 @@ pub(super) fn cap(run: &mut Run, side: &SideConfig, session_turns: Option<u32>) 
 }
 
 impl Cap {
-    pub(super) const fn reason(self) -> Reason {
+    pub(in crate::engine) const fn reason(self) -> Reason {
         match self {
             Cap::Side(_) => Reason::MaxSteps,
             Cap::Session(_) => Reason::MaxSessionTurns,
@@ -217,7 +217,7 @@ impl Cap {
         }
     }
 
-    pub(super) fn message(self) -> String {
+    pub(in crate::engine) fn message(self) -> String {
         match self {
             Cap::Side(max) => {
                 format!("The run was ended after {max} steps, the most that this agent may take.")

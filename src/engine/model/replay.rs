@@ -13,7 +13,7 @@ use crate::store::runs::Step;
 use crate::store::window::{Author, Replay};
 
 /// The replay column of a reply without one of its calls: drops the blocks with the call's id.
-pub(super) fn without(column: Option<&str>, call_id: &str) -> Option<String> {
+pub(in crate::engine) fn without(column: Option<&str>, call_id: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Named<'a> {
         #[serde(borrow, default)]
@@ -30,7 +30,7 @@ pub(super) fn without(column: Option<&str>, call_id: &str) -> Option<String> {
 
 /// Empties the position of a dropped call. The provider's data on the first call of a reply moves to the next
 /// one.
-pub(super) fn drop_call(calls: &mut [ToolCall], index: usize) {
+pub(in crate::engine) fn drop_call(calls: &mut [ToolCall], index: usize) {
     let Some(place) = calls.get_mut(index) else { return };
     let gone = std::mem::replace(place, ToolCall::dropped(&place.name));
     let first = calls.iter().take(index).all(ToolCall::is_dropped);
@@ -42,7 +42,7 @@ pub(super) fn drop_call(calls: &mut [ToolCall], index: usize) {
 
 impl Thread {
     /// The replay column for a reply. `None` if its provider requires nothing back, or if that is too large.
-    pub(super) fn replay_column(
+    pub(in crate::engine) fn replay_column(
         &self,
         definitions: &Definitions<'_>,
         step: Step,

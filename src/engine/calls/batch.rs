@@ -16,14 +16,14 @@ use crate::definitions::message::ToolResult;
 use crate::definitions::retry::RetryMode;
 use crate::definitions::tier::tier;
 use crate::definitions::{Callable, Implementation, SideConfig, Tier, Tool, ToolEntry};
-use crate::engine::call::ToolRun;
-use crate::engine::call::{Call, CallOutcome, Work, arguments};
+use crate::engine::calls::call::ToolRun;
+use crate::engine::calls::call::{Call, CallOutcome, Work, arguments};
+use crate::engine::calls::tool_call::{CallWork, NEEDS_APPROVAL, fitting};
+use crate::engine::calls::tool_events::ToolCallEvent;
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Budgets;
 use crate::engine::progress::RunningTool;
 use crate::engine::thread::Thread;
-use crate::engine::tool_call::{CallWork, NEEDS_APPROVAL, fitting};
-use crate::engine::tool_events::ToolCallEvent;
 use crate::engine::waits::gate::{WOULD_WAIT, asked_call};
 use crate::engine::waits::question::PriorApproval;
 use crate::error::{Error, Result};
@@ -57,7 +57,7 @@ struct StartedCall<'a> {
 
 /// Calls that were started together, and whose messages are not stored yet.
 #[derive(Default)]
-pub(super) struct Batch<'a>(Vec<StartedCall<'a>>);
+pub(in crate::engine) struct Batch<'a>(Vec<StartedCall<'a>>);
 
 impl<'a> Batch<'a> {
     fn place(&self, seq: i64) -> Option<usize> {
@@ -125,7 +125,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Runs other work while the calls continue.
-    pub(super) async fn beside(
+    pub(in crate::engine) async fn beside(
         &mut self,
         thread: &Thread,
         work: impl Future<Output = Result<SharedRow>>,
@@ -151,7 +151,7 @@ impl<'a> Batch<'a> {
 impl Thread {
     /// The outcome of the call whose turn it is. Starts a batch here if this call and the following ones
     /// allow it.
-    pub(super) async fn outcome_of<'a>(
+    pub(in crate::engine) async fn outcome_of<'a>(
         &'a self,
         batch: &mut Batch<'a>,
         definitions: &'a Definitions<'a>,

@@ -9,13 +9,13 @@ use crate::definitions::AgentKind;
 use crate::definitions::approval::OnMessage;
 use crate::definitions::message::Role;
 use crate::definitions::retry::{Policy, Retry, RetryKind};
-use crate::engine::answer_end::ensure_newest;
 use crate::engine::attachments::store::store as store_attachments;
 use crate::engine::budget::budget_input::given_budget;
 use crate::engine::cut::CutResult;
+use crate::engine::cycle::answer_end::ensure_newest;
+use crate::engine::cycle::flow::RunOptions;
+use crate::engine::cycle::outcome;
 use crate::engine::ephemeral::Verdict;
-use crate::engine::flow::RunOptions;
-use crate::engine::outcome;
 use crate::engine::thread::Thread;
 use crate::env::Redacted;
 use crate::error::{Code, Error, Result};
@@ -133,7 +133,11 @@ impl Input {
     }
 
     /// A message from code that works in the thread.
-    pub(super) fn of(message: Redacted<NewMessage>, wakes: WakeMode, kind: AgentKind) -> Result<Input> {
+    pub(in crate::engine) fn of(
+        message: Redacted<NewMessage>,
+        wakes: WakeMode,
+        kind: AgentKind,
+    ) -> Result<Input> {
         let NewMessage { role, content, silent, metadata, attachments } = message.inner();
         if role == Role::Tool {
             return Err(Error::field("role", "Results of tools are the runtime's to store.")
@@ -164,7 +168,7 @@ impl Input {
     }
 
     /// As hooks see it before it is stored.
-    pub(super) fn draft(&self, now: i64) -> Row {
+    pub(in crate::engine) fn draft(&self, now: i64) -> Row {
         Row {
             inbound: Inbound::Stored,
             silent: self.silent,
@@ -174,14 +178,14 @@ impl Input {
     }
 
     /// What hooks made of its draft.
-    pub(super) fn becomes(&mut self, row: Row) {
+    pub(in crate::engine) fn becomes(&mut self, row: Row) {
         self.content = row.content.unwrap_or_default();
         self.silent = row.silent;
         self.metadata = row.metadata;
     }
 
     /// No hook is to run for it before it is stored, now or later.
-    pub(super) fn hooks_are_done(&mut self) {
+    pub(in crate::engine) fn hooks_are_done(&mut self) {
         self.hooks = Hooks::Done;
     }
 
@@ -305,7 +309,7 @@ impl Thread {
     }
 
     /// The kind of the thread's agent; with a person if the agent no longer exists.
-    pub(super) fn kind(&self, state: &State) -> AgentKind {
+    pub(in crate::engine) fn kind(&self, state: &State) -> AgentKind {
         self.catalog.agents.get(&state.meta.agent).map(|agent| agent.kind).unwrap_or_default()
     }
 
@@ -380,7 +384,7 @@ impl Thread {
     }
 
     /// Stores a message of code that works in the thread, once for a key. Returns its id.
-    pub(super) fn add_message(&self, input: Input, key: Option<&str>) -> Result<String> {
+    pub(in crate::engine) fn add_message(&self, input: Input, key: Option<&str>) -> Result<String> {
         let key = key.map(|key| Key::new(key.to_owned(), &["code", &input.content]));
         let accepted = self.accept(input, key.as_ref(), None)?;
         self.read(|state, _| Ok(accepted.row.id(&state.meta.stem)))
@@ -479,7 +483,7 @@ fn waits_for_tasks(state: &mut State, sql: &dyn Sql) -> Result<bool> {
 }
 
 /// Refuses a message if the queue is full.
-pub(super) fn room(state: &State) -> Result<()> {
+pub(in crate::engine) fn room(state: &State) -> Result<()> {
     let waiting = state.waiting();
     if waiting < limits::QUEUE_MESSAGES {
         return Ok(());
@@ -494,7 +498,11 @@ pub(super) fn room(state: &State) -> Result<()> {
 }
 
 /// The known verdict about the run of a message, and the run that received the message.
-pub(super) fn verdict_of(state: &State, sql: &dyn Sql, seq: i64) -> Result<(Option<Verdict>, Option<i64>)> {
+pub(in crate::engine) fn verdict_of(
+    state: &State,
+    sql: &dyn Sql,
+    seq: i64,
+) -> Result<(Option<Verdict>, Option<i64>)> {
     let run = Run::of_message(sql, seq)?;
     if let Some(run) = run.as_ref().filter(|run| run.end.is_some()) {
         let answer = rows::find(sql, run.block)?.map(SharedRow::new);

@@ -8,7 +8,7 @@ use crate::store::runs::{Parking, Run};
 
 impl Thread {
     /// The scope of the open step's calls.
-    pub(super) fn step_scope(&self, definitions: &Definitions<'_>) -> Result<Scope> {
+    pub(in crate::engine) fn step_scope(&self, definitions: &Definitions<'_>) -> Result<Scope> {
         let entered =
             self.read(|state, _| Ok(state.active().map_or(EntryMode::First, |run| self.entered(run))))?;
         Ok(Scope {

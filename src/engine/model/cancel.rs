@@ -26,7 +26,7 @@ struct CancelData {
 impl Thread {
     /// Schedules the cancellation of the provider's open responses, for a run that ends in the middle of its
     /// step.
-    pub(super) fn schedule_cancels(
+    pub(in crate::engine) fn schedule_cancels(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -47,7 +47,7 @@ impl Thread {
     }
 
     /// Makes one attempt at the job. A response that has ended or is unknown needs no cancellation.
-    pub(super) async fn cancel_answer(&self, job: &Job) -> Result<JobEnd> {
+    pub(in crate::engine) async fn cancel_answer(&self, job: &Job) -> Result<JobEnd> {
         let done = || JobEnd::Done(Box::new(|_, _| Ok(None)));
         let failed = |error: String, after_us| JobEnd::Failed { error, after_us, data: job.data.clone() };
         let answer: CancelData = crate::json::from_str(&job.data).map_err(Error::internal)?;

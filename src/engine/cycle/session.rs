@@ -16,7 +16,7 @@ fn bound(side: &SideConfig) -> impl Iterator<Item = &SessionTool> {
 impl Thread {
     /// Checks the result of a call. A call that ends the session must name existing files; otherwise its
     /// result is an error, and the session continues.
-    pub(super) fn checked_for_session(
+    pub(in crate::engine) fn checked_for_session(
         &self,
         definitions: &Definitions<'_>,
         call: &ToolCall,
@@ -48,7 +48,7 @@ impl Thread {
     }
 
     /// Reports the status to the parent and listeners, if the call is of the status tool (spec §24.3).
-    pub(super) fn announce_status(
+    pub(in crate::engine) fn announce_status(
         &self,
         definitions: &Definitions<'_>,
         call: &ToolCall,

@@ -1,7 +1,7 @@
 //! Events of calls for listeners: start and end.
 
 use crate::definitions::message::ToolStatus;
-use crate::engine::call::Call;
+use crate::engine::calls::call::Call;
 use crate::engine::features::Activity;
 use crate::json;
 use crate::limits;
@@ -9,20 +9,20 @@ use crate::store::messages::message_id;
 
 /// A call, as listeners see it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ToolCallEvent<'a> {
+pub(in crate::engine) struct ToolCallEvent<'a> {
     /// The tool.
-    pub(super) name: &'a str,
+    pub(in crate::engine) name: &'a str,
     /// The model's id of the call; `None` if code makes it.
-    pub(super) id: Option<&'a str>,
+    pub(in crate::engine) id: Option<&'a str>,
     /// As the model wrote them.
-    pub(super) arguments: Option<&'a str>,
+    pub(in crate::engine) arguments: Option<&'a str>,
     /// Seq of its result's message.
-    pub(super) seq: Option<i64>,
+    pub(in crate::engine) seq: Option<i64>,
 }
 
 impl<'a> ToolCallEvent<'a> {
     /// A call of a reply.
-    pub(super) fn of(call: &'a Call) -> ToolCallEvent<'a> {
+    pub(in crate::engine) fn of(call: &'a Call) -> ToolCallEvent<'a> {
         ToolCallEvent {
             name: &call.call.name,
             id: Some(&call.call.id),
@@ -34,7 +34,7 @@ impl<'a> ToolCallEvent<'a> {
 
 impl Activity<'_> {
     /// Announces the start of a tool.
-    pub(super) fn announce_tool_start(&self, call: &ToolCallEvent<'_>) {
+    pub(in crate::engine) fn announce_tool_start(&self, call: &ToolCallEvent<'_>) {
         if self.has_listeners() {
             let shown = call.arguments.filter(|text| text.len() <= limits::FRAME_ARGUMENTS_BYTES);
             let shown = shown.map(|text| self.variables().redact(text.to_owned()));
@@ -47,7 +47,7 @@ impl Activity<'_> {
     }
 
     /// Announces the end of a tool.
-    pub(super) fn announce_tool_end(&self, call: &ToolCallEvent<'_>, status: ToolStatus) {
+    pub(in crate::engine) fn announce_tool_end(&self, call: &ToolCallEvent<'_>, status: ToolStatus) {
         if self.has_listeners() {
             let result = self.result_of(call);
             self.announce(

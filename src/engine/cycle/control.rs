@@ -3,16 +3,16 @@
 
 use crate::definitions::AgentKind;
 use crate::definitions::message::{Role, ToolResult, ToolStatus};
-use crate::engine::answer_end::is_being_made;
-use crate::engine::call::{interrupted, told};
+use crate::engine::calls::call::{interrupted, told};
+use crate::engine::calls::tool_result::{content_of, logged_error};
+use crate::engine::cycle::answer_end::is_being_made;
+use crate::engine::cycle::run_end::HaltedRun;
 use crate::engine::ephemeral::Verdict;
 use crate::engine::features::Control;
 use crate::engine::hooks::result::CHANGING;
 use crate::engine::outbox::Targets;
-use crate::engine::run_end::HaltedRun;
 use crate::engine::subagents::delete::{BY_PARENT, ParentNotice};
 use crate::engine::subagents::envelope::EnvelopeBody;
-use crate::engine::tool_result::{content_of, logged_error};
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
 use crate::json;
@@ -79,7 +79,7 @@ impl Control<'_> {
         })
     }
 
-    pub(super) fn terminate_now(&self) -> Result<()> {
+    pub(in crate::engine) fn terminate_now(&self) -> Result<()> {
         let now = self.host.now_us();
         let halted = self.transition(|state, sql| {
             if state.meta.terminated_us.is_some() {
@@ -95,7 +95,7 @@ impl Control<'_> {
 
     /// The part of a stop inside a transition: ends the run, and gives a running call the result "outcome
     /// unknown".
-    pub(super) fn halt(
+    pub(in crate::engine) fn halt(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -106,7 +106,7 @@ impl Control<'_> {
     }
 
     /// Like [`Control::halt`], for a run that fails from outside, with the text of its failure.
-    pub(super) fn halt_saying(
+    pub(in crate::engine) fn halt_saying(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -132,7 +132,7 @@ impl Control<'_> {
 
     /// Stores results for the open calls of a run that ends in the middle of its step: kept ones, or else
     /// errors.
-    pub(super) fn close_calls(
+    pub(in crate::engine) fn close_calls(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -190,7 +190,7 @@ impl Control<'_> {
     }
 
     /// Runs after the commit of a stop. Settles the clients that wait for queued messages.
-    pub(super) fn halted(&self, halted: HaltedRun) -> Result<()> {
+    pub(in crate::engine) fn halted(&self, halted: HaltedRun) -> Result<()> {
         self.cut_off(halted)?;
         self.send_held(None)?;
         self.settle(|waiter| waiter.run.is_none().then_some(Verdict::Stopped));
@@ -198,7 +198,7 @@ impl Control<'_> {
     }
 
     /// Runs after the commit that ended a run from outside.
-    pub(super) fn cut_off(&self, halted: HaltedRun) -> Result<()> {
+    pub(in crate::engine) fn cut_off(&self, halted: HaltedRun) -> Result<()> {
         self.ephemeral.abort_flow();
         self.waits().announce_waits(&halted.waits)?;
         for row in &halted.results {
@@ -271,7 +271,7 @@ impl Control<'_> {
     /// Deletes the thread, in this order: ends its run, deletes the threads below it and its objects in the
     /// bucket, notifies its parent, removes it from the directory, drops its tables. Returns the deleted ids,
     /// its own first.
-    pub(super) async fn delete_tree(&self, parent: ParentNotice) -> Result<Vec<String>> {
+    pub(in crate::engine) async fn delete_tree(&self, parent: ParentNotice) -> Result<Vec<String>> {
         self.terminate_now()?;
         let below = self.descendants().delete_children().await?;
         self.files().delete_objects().await?;

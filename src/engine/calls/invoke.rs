@@ -8,15 +8,15 @@ use serde_json::{Map, Value};
 use crate::definitions::message::{ToolCall, ToolResult, ToolStatus};
 use crate::definitions::subagent::{is_tool, undotted};
 use crate::definitions::{Callable, Prompt, ReferenceKind, ScrubCounts, ToolEntry, schema};
-use crate::engine::call::{Work, abandon_inner, files_of, interrupted, no_files, off, too_deep};
+use crate::engine::calls::call::{Work, abandon_inner, files_of, interrupted, no_files, off, too_deep};
+use crate::engine::calls::tool_call::PreparedCall;
+use crate::engine::calls::tool_result::{is_of_files, logged_error};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Delegates;
 use crate::engine::handle::ThreadHandle;
 use crate::engine::handoff;
 use crate::engine::subagents::call::SubagentCall;
 use crate::engine::thread::Thread;
-use crate::engine::tool_call::PreparedCall;
-use crate::engine::tool_result::{is_of_files, logged_error};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
@@ -230,7 +230,7 @@ impl Thread {
 
     /// Whether this tool runs model-written code and the prompt does not list it. Only such a tool must be
     /// listed.
-    pub(super) fn is_off(&self, definitions: &Definitions<'_>, name: &str) -> bool {
+    pub(in crate::engine) fn is_off(&self, definitions: &Definitions<'_>, name: &str) -> bool {
         definitions.prompt.tool(name).is_none()
             && self
                 .catalog
@@ -240,7 +240,7 @@ impl Thread {
     }
 
     /// The definitions for a call made by code: the current agent, and the prompt that led to the code.
-    pub(super) fn definitions_in(&self, scope: &Scope) -> Result<Option<Definitions<'_>>> {
+    pub(in crate::engine) fn definitions_in(&self, scope: &Scope) -> Result<Option<Definitions<'_>>> {
         let prompt = scope.path.last().and_then(|name| self.catalog.prompts.get(name));
         Ok(self.definitions()?.map(|found| Definitions { prompt: prompt.unwrap_or(found.prompt), ..found }))
     }

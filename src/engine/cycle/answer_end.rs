@@ -16,7 +16,7 @@ use crate::store::state::State;
 ///
 /// # Errors
 /// `message_not_found`.
-pub(super) fn end_of_answer(state: &State, sql: &dyn Sql, message: &str) -> Result<Option<i64>> {
+pub(in crate::engine) fn end_of_answer(state: &State, sql: &dyn Sql, message: &str) -> Result<Option<i64>> {
     let followed = followed(state, sql, &FeedTarget::Message(message.to_owned()))?;
     let (mut end, mut replied) = (followed.after, false);
     let mut complete = followed.is_over();
@@ -40,7 +40,7 @@ pub(super) fn end_of_answer(state: &State, sql: &dyn Sql, message: &str) -> Resu
 ///
 /// # Errors
 /// `message_not_found`.
-pub(super) fn is_being_made(state: &State, sql: &dyn Sql, message: &str) -> Result<bool> {
+pub(in crate::engine) fn is_being_made(state: &State, sql: &dyn Sql, message: &str) -> Result<bool> {
     let Some(active) = state.active() else { return Ok(false) };
     let followed = followed(state, sql, &FeedTarget::Message(message.to_owned()))?;
     if followed.number() != Some(active.id) || end_of_answer(state, sql, message)?.is_some() {
@@ -53,7 +53,7 @@ pub(super) fn is_being_made(state: &State, sql: &dyn Sql, message: &str) -> Resu
 ///
 /// # Errors
 /// `conflict` at [`FOLLOWS`]; `message_not_found`.
-pub(super) fn ensure_newest(state: &State, sql: &dyn Sql, message: &str) -> Result<()> {
+pub(in crate::engine) fn ensure_newest(state: &State, sql: &dyn Sql, message: &str) -> Result<()> {
     let begins = message_seq(&state.meta.stem, message)?;
     let ends = end_of_answer(state, sql, message)?.unwrap_or(begins);
     if !goes_on(sql, ends)? {

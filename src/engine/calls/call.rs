@@ -27,12 +27,12 @@ use crate::store::receipts::{Kind, NewReceipt, Receipt, ReceiptData, ReceiptStat
 /// A call of a reply, and everything that it is made in.
 #[derive(Clone, Copy)]
 pub(crate) struct ToolRun<'a> {
-    pub(super) thread: &'a Thread,
-    pub(super) scope: &'a Scope,
-    pub(super) definitions: &'a Definitions<'a>,
+    pub(in crate::engine) thread: &'a Thread,
+    pub(in crate::engine) scope: &'a Scope,
+    pub(in crate::engine) definitions: &'a Definitions<'a>,
     /// The message with the call.
-    pub(super) reply: &'a SharedRow,
-    pub(super) call: &'a Call,
+    pub(in crate::engine) reply: &'a SharedRow,
+    pub(in crate::engine) call: &'a Call,
 }
 
 impl Deref for ToolRun<'_> {
@@ -47,15 +47,15 @@ impl Deref for ToolRun<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     /// Position in the reply.
-    pub(super) index: usize,
+    pub(in crate::engine) index: usize,
     /// Seq of its result, and id of its receipt.
-    pub(super) seq: i64,
-    pub(super) call: ToolCall,
+    pub(in crate::engine) seq: i64,
+    pub(in crate::engine) call: ToolCall,
 }
 
 impl Call {
     /// The call of a reply at a position.
-    pub(super) fn of(reply: &Row, index: usize) -> Option<Call> {
+    pub(in crate::engine) fn of(reply: &Row, index: usize) -> Option<Call> {
         reply.calls.get(index).map(|call| Call {
             index,
             seq: reply.seq + 1 + index as i64,
@@ -73,7 +73,7 @@ pub(crate) enum Work<'a> {
 
 impl<'a> Work<'a> {
     /// The work of a callable; agents have none.
-    pub(super) fn of(callable: Callable<'a>) -> Option<Work<'a>> {
+    pub(in crate::engine) fn of(callable: Callable<'a>) -> Option<Work<'a>> {
         match callable {
             Callable::Tool(tool) => Some(Work::Tool(tool)),
             Callable::Prompt(prompt) => Some(Work::Prompt(prompt)),
@@ -82,7 +82,7 @@ impl<'a> Work<'a> {
     }
 
     /// The kind in receipts.
-    pub(super) const fn kind(self) -> Kind {
+    pub(in crate::engine) const fn kind(self) -> Kind {
         match self {
             Work::Tool(Tool { run: Implementation::Native(_), .. }) => Kind::Native,
             Work::Tool(Tool { run: Implementation::Http(_), .. }) => Kind::Http,
@@ -95,7 +95,7 @@ impl<'a> Work<'a> {
 
     /// Whether it may run again, given the earlier runs on its receipt. A prompt continues from what it has
     /// stored.
-    pub(super) fn repeats(self, earlier: &Receipt) -> bool {
+    pub(in crate::engine) fn repeats(self, earlier: &Receipt) -> bool {
         match self {
             Work::Tool(_) if earlier.task().is_some() => true,
             Work::Tool(tool) => {
@@ -110,7 +110,7 @@ impl<'a> Work<'a> {
 
 /// Whether a call has a receipt already.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ReceiptStatus {
+pub(in crate::engine) enum ReceiptStatus {
     /// No receipt: the call was refused, or done at once.
     Never { kind: Kind, opening: Option<Opening> },
     /// The receipt says that it started.
@@ -122,33 +122,33 @@ pub(super) enum ReceiptStatus {
 /// The outcome of a call, still to be stored.
 #[derive(Clone)]
 pub(crate) struct CallOutcome {
-    pub(super) result: ToolResult,
-    pub(super) begun: ReceiptStatus,
-    pub(super) state: ReceiptState,
+    pub(in crate::engine) result: ToolResult,
+    pub(in crate::engine) begun: ReceiptStatus,
+    pub(in crate::engine) state: ReceiptState,
     /// The origin of this call, if its inner calls may not have ended.
-    pub(super) open_inner_calls: Option<Origin>,
+    pub(in crate::engine) open_inner_calls: Option<Origin>,
     /// The approval, for the metadata of its result.
-    pub(super) approval: Option<Value>,
+    pub(in crate::engine) approval: Option<Value>,
 }
 
 impl CallOutcome {
     /// A call that waited and whose result came from outside.
-    pub(super) fn answered(result: ToolResult) -> CallOutcome {
+    pub(in crate::engine) fn answered(result: ToolResult) -> CallOutcome {
         let state = ReceiptState::ended(result.status);
         CallOutcome { result, begun: ReceiptStatus::Waited, state, open_inner_calls: None, approval: None }
     }
 
-    pub(super) fn refused(text: String) -> CallOutcome {
+    pub(in crate::engine) fn refused(text: String) -> CallOutcome {
         CallOutcome::refused_with(ToolResult::error(text))
     }
 
-    pub(super) fn refused_with(result: ToolResult) -> CallOutcome {
+    pub(in crate::engine) fn refused_with(result: ToolResult) -> CallOutcome {
         let begun = ReceiptStatus::Never { kind: Kind::Refused, opening: None };
         CallOutcome { result, begun, state: ReceiptState::Failed, open_inner_calls: None, approval: None }
     }
 
     /// A hand-off. It takes effect when the step is closed.
-    pub(super) fn handed(agent: &str, opening: Opening) -> CallOutcome {
+    pub(in crate::engine) fn handed(agent: &str, opening: Opening) -> CallOutcome {
         let opening = (!opening.is_empty()).then_some(opening);
         CallOutcome {
             result: ToolResult::success(handoff::told(agent)),
@@ -159,13 +159,13 @@ impl CallOutcome {
         }
     }
 
-    pub(super) fn hands_off(&self) -> bool {
+    pub(in crate::engine) fn hands_off(&self) -> bool {
         matches!(self.begun, ReceiptStatus::Never { kind: Kind::Handoff, .. })
             && self.state == ReceiptState::Succeeded
     }
 
     /// A call that was running when the process crashed, and must not run again.
-    pub(super) fn unknown(name: &str, origin: &Origin) -> CallOutcome {
+    pub(in crate::engine) fn unknown(name: &str, origin: &Origin) -> CallOutcome {
         CallOutcome {
             result: ToolResult::error(interrupted(name)),
             begun: ReceiptStatus::Started,
@@ -176,17 +176,17 @@ impl CallOutcome {
     }
 
     /// Whether it ran and returned an error.
-    pub(super) fn ran_and_failed(&self) -> bool {
+    pub(in crate::engine) fn ran_and_failed(&self) -> bool {
         self.begun == ReceiptStatus::Started && self.result.status == ToolStatus::Error
     }
 
-    pub(super) fn ran(result: ToolResult) -> CallOutcome {
+    pub(in crate::engine) fn ran(result: ToolResult) -> CallOutcome {
         let state = ReceiptState::ended(result.status);
         CallOutcome { state, result, begun: ReceiptStatus::Started, open_inner_calls: None, approval: None }
     }
 
     /// The files of its result. A file that cannot be accepted turns the result into an error.
-    pub(super) fn take_files(&mut self, name: &str) -> Vec<NewAttachment> {
+    pub(in crate::engine) fn take_files(&mut self, name: &str) -> Vec<NewAttachment> {
         match files_of(name, &mut self.result) {
             Ok(files) => files,
             Err(result) => {
@@ -197,7 +197,7 @@ impl CallOutcome {
     }
 
     /// Replaces the result.
-    pub(super) fn replace_result(&mut self, result: ToolResult) {
+    pub(in crate::engine) fn replace_result(&mut self, result: ToolResult) {
         let known = self.state != ReceiptState::Indeterminate;
         if result.status != self.result.status && known && !self.hands_off() {
             self.state = ReceiptState::ended(result.status);
@@ -208,7 +208,7 @@ impl CallOutcome {
     }
 
     /// Closes its receipt, or writes one for a call that never started.
-    pub(super) fn close(
+    pub(in crate::engine) fn close(
         &self,
         sql: &dyn Sql,
         state: ReceiptState,
@@ -238,7 +238,7 @@ impl CallOutcome {
 }
 
 /// The tier of a call by the current definitions; `None` if the callable no longer exists.
-pub(super) fn tier_of_call(catalog: &Catalog, call: &Receipt) -> Option<Tier> {
+pub(in crate::engine) fn tier_of_call(catalog: &Catalog, call: &Receipt) -> Option<Tier> {
     match (call.kind, catalog.callable(&call.name)) {
         (_, Some(Callable::Tool(tool))) => Some(tier(tool)),
         // These may call anything.
@@ -249,7 +249,7 @@ pub(super) fn tier_of_call(catalog: &Catalog, call: &Receipt) -> Option<Tier> {
 
 /// Closes the receipts of inner calls that a call left open. `reply`: the reply of that call, or 0 if it has
 /// none.
-pub(super) fn abandon_inner(
+pub(in crate::engine) fn abandon_inner(
     sql: &dyn Sql,
     origin: &Origin,
     receipt: i64,
@@ -263,14 +263,14 @@ pub(super) fn abandon_inner(
 }
 
 /// The text for a call that was running when the process crashed.
-pub(super) fn interrupted(name: &str) -> String {
+pub(in crate::engine) fn interrupted(name: &str) -> String {
     format!(
         "The runtime restarted while \"{name}\" was running. It may or may not have taken effect. Check before trying again."
     )
 }
 
 /// The checked arguments of a call, or the error text for the model.
-pub(super) fn arguments(callable: Callable<'_>, call: &ToolCall) -> Result<Value, String> {
+pub(in crate::engine) fn arguments(callable: Callable<'_>, call: &ToolCall) -> Result<Value, String> {
     let name = &call.name;
     callable
         .check(parsed(call)?)
@@ -278,7 +278,7 @@ pub(super) fn arguments(callable: Callable<'_>, call: &ToolCall) -> Result<Value
 }
 
 /// The arguments of a call, unchecked.
-pub(super) fn parsed(call: &ToolCall) -> Result<Value, String> {
+pub(in crate::engine) fn parsed(call: &ToolCall) -> Result<Value, String> {
     // Models that call a tool without arguments often send nothing at all.
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
     let name = &call.name;
@@ -287,12 +287,12 @@ pub(super) fn parsed(call: &ToolCall) -> Result<Value, String> {
 }
 
 /// The text for a tool that the prompt does not list ([`Thread::is_off`]).
-pub(super) fn off(definitions: &Definitions<'_>, name: &str) -> String {
+pub(in crate::engine) fn off(definitions: &Definitions<'_>, name: &str) -> String {
     format!("\"{name}\" is off here: the prompt \"{}\" does not list it.", definitions.prompt.name)
 }
 
 /// The text for calls that are nested too deeply.
-pub(super) fn too_deep(name: &str) -> String {
+pub(in crate::engine) fn too_deep(name: &str) -> String {
     format!("\"{name}\" was not called: calls within calls go {} deep at most.", limits::CALL_DEPTH)
 }
 
@@ -300,7 +300,7 @@ pub(super) fn too_deep(name: &str) -> String {
 const NOT_RUN: &str = "Not run: the run was stopped.";
 
 /// The message in place of the result of a call that has none.
-pub(super) fn not_run(call: &ToolCall) -> ChatMessage {
+pub(in crate::engine) fn not_run(call: &ToolCall) -> ChatMessage {
     ChatMessage::Tool {
         call_id: call.id.clone(),
         name: call.name.clone(),
@@ -311,7 +311,7 @@ pub(super) fn not_run(call: &ToolCall) -> ChatMessage {
 }
 
 /// The metadata of a result for clients: the code and data of a failure, and the subagent that it is about.
-pub(super) fn told(result: &ToolResult) -> Option<String> {
+pub(in crate::engine) fn told(result: &ToolResult) -> Option<String> {
     let ToolResult { error_code, error_data, subagent_id, .. } = result;
     let mut told = Map::new();
     if error_code.is_some() || error_data.is_some() {
@@ -331,12 +331,15 @@ pub(super) fn told(result: &ToolResult) -> Option<String> {
 
 /// The files of a result; an error result if one of them cannot be accepted.
 #[expect(clippy::result_large_err, reason = "an error result is made once in a call, and read by a model")]
-pub(super) fn files_of(name: &str, result: &mut ToolResult) -> Result<Vec<NewAttachment>, ToolResult> {
+pub(in crate::engine) fn files_of(
+    name: &str,
+    result: &mut ToolResult,
+) -> Result<Vec<NewAttachment>, ToolResult> {
     crate::sdk::attachment_input::listed(result.take_files()).map_err(|error| no_files(name, &error))
 }
 
 /// The error result for files that cannot be stored. The tool itself has run.
-pub(super) fn no_files(name: &str, error: &Error) -> ToolResult {
+pub(in crate::engine) fn no_files(name: &str, error: &Error) -> ToolResult {
     let field = error.field.as_ref().map_or(String::new(), |field| format!("{field}: "));
     ToolResult::error(format!(
         "\"{name}\" has run, but the files of its result could not be stored. {field}{}",

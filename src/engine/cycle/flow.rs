@@ -6,10 +6,10 @@ use futures::future::abortable;
 
 use crate::definitions::Model;
 use crate::definitions::budget::Budget;
-use crate::engine::accept::verdict_of;
+use crate::engine::cycle::accept::verdict_of;
+use crate::engine::cycle::run_end::FinishedRun;
 use crate::engine::ephemeral::{Flow, Verdict};
-use crate::engine::model_call::broke_off;
-use crate::engine::run_end::FinishedRun;
+use crate::engine::model::model_call::broke_off;
 use crate::engine::subagents::create_child::asked_in;
 use crate::engine::thread::{LostFrames, Thread};
 use crate::error::Result;
@@ -267,13 +267,13 @@ impl Thread {
         })
     }
 
-    pub(super) fn outgoing_limit(&self) -> u32 {
+    pub(in crate::engine) fn outgoing_limit(&self) -> u32 {
         let configured = self.host.var("BOBBIN_OUTGOING_PER_EVENT").and_then(|text| text.parse().ok());
         configured.unwrap_or(limits::OUTGOING_PER_EVENT)
     }
 
     /// Ends the active run, notifies waiting clients, and starts the next run if messages are queued.
-    pub(super) fn end_run(&self, reason: Reason, message: Option<String>) -> Result<()> {
+    pub(in crate::engine) fn end_run(&self, reason: Reason, message: Option<String>) -> Result<()> {
         let now = self.host.now_us();
         let (results, last) = self.transition(|state, sql| {
             let results = match reason {
@@ -297,7 +297,7 @@ impl Thread {
 
     /// The part of [`Thread::end_run`] inside a transition. Returns the run and the message for waiting
     /// clients.
-    pub(super) fn finish(
+    pub(in crate::engine) fn finish(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -376,7 +376,7 @@ impl Thread {
     }
 
     /// Starts a run for a message with run options.
-    pub(super) fn start_with(
+    pub(in crate::engine) fn start_with(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -389,7 +389,7 @@ impl Thread {
     }
 
     /// Starts a run that the caller has built.
-    pub(super) fn begin_run(
+    pub(in crate::engine) fn begin_run(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -415,7 +415,7 @@ impl Thread {
     }
 
     /// Notifies streams and waiting clients of the end of a run.
-    pub(super) fn announce_end(&self, finished: FinishedRun) -> Result<()> {
+    pub(in crate::engine) fn announce_end(&self, finished: FinishedRun) -> Result<()> {
         let FinishedRun { run, answer, status, handed, waits, outcomes, near } = finished;
         self.budgets().announce_budget("warning", &near);
         self.waits().announce_waits(&waits)?;
@@ -449,7 +449,10 @@ impl Thread {
     }
 
     /// Answers every waiting client for which `verdict` returns an answer.
-    pub(super) fn settle(&self, verdict: impl Fn(&crate::engine::ephemeral::Waiter) -> Option<Verdict>) {
+    pub(in crate::engine) fn settle(
+        &self,
+        verdict: impl Fn(&crate::engine::ephemeral::Waiter) -> Option<Verdict>,
+    ) {
         let waiting = std::mem::take(&mut *self.ephemeral.waiters.borrow_mut());
         for waiter in waiting {
             match verdict(&waiter) {
@@ -462,7 +465,7 @@ impl Thread {
     }
 
     /// Answers waiting clients from the stored rows: a lost flow may have ended its run without an answer.
-    pub(super) fn settle_stored(&self) -> Result<()> {
+    pub(in crate::engine) fn settle_stored(&self) -> Result<()> {
         let seqs: Vec<i64> = self.ephemeral.waiters.borrow().iter().map(|waiter| waiter.seq).collect();
         for seq in seqs {
             let (verdict, run) = self.read(|state, sql| verdict_of(state, sql, seq))?;
@@ -475,7 +478,7 @@ impl Thread {
     }
 
     /// Resolves when the run that takes in message `seq` has an outcome.
-    pub(super) fn wait_for(&self, seq: i64, run: Option<i64>) -> oneshot::Receiver<Verdict> {
+    pub(in crate::engine) fn wait_for(&self, seq: i64, run: Option<i64>) -> oneshot::Receiver<Verdict> {
         let (send, receive) = oneshot::channel();
         self.ephemeral.waiters.borrow_mut().push(crate::engine::ephemeral::Waiter { seq, run, send });
         receive
@@ -484,11 +487,11 @@ impl Thread {
 
 /// The options of a message for the run that it starts.
 #[derive(Default)]
-pub(super) struct RunOptions {
+pub(in crate::engine) struct RunOptions {
     /// The retry policy, as JSON.
-    pub(super) retry: Option<String>,
+    pub(in crate::engine) retry: Option<String>,
     /// The budget.
-    pub(super) budget: Option<Budget>,
+    pub(in crate::engine) budget: Option<Budget>,
 }
 
 /// Clears the flow when it is dropped, also by a panic, so that the stored phase can be entered again.
@@ -509,7 +512,7 @@ impl Drop for FlowGuard {
 
 /// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StepResult {
+pub(in crate::engine) enum StepResult {
     /// Another step follows.
     Step,
     /// The step continues in a fresh event, because this one has reached its limit on requests.

@@ -3,15 +3,15 @@
 use serde_json::{Map, Value};
 
 use crate::definitions::message::{Role, ToolCall};
-use crate::engine::batch::Batch;
 use crate::engine::budget::exceeded::Consequence;
+use crate::engine::calls::batch::Batch;
+use crate::engine::cycle::flow::StepResult;
+use crate::engine::cycle::stop;
+use crate::engine::cycle::stop::Cap;
 use crate::engine::definitions::Definitions;
-use crate::engine::flow::StepResult;
 use crate::engine::hooks::BlockReason;
 use crate::engine::hooks::inbound::Drain;
-use crate::engine::model_call::{AttemptReply, ModelOutcome};
-use crate::engine::stop;
-use crate::engine::stop::Cap;
+use crate::engine::model::model_call::{AttemptReply, ModelOutcome};
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
@@ -31,7 +31,7 @@ enum StepStart {
 
 impl Thread {
     /// Runs one step, from the stored phase on.
-    pub(super) async fn step(&self) -> Result<StepResult> {
+    pub(in crate::engine) async fn step(&self) -> Result<StepResult> {
         self.variables().ready_env().await?;
         self.mcp().ready_lists().await?;
         let Some(definitions) = self.definitions()? else { return self.definition_missing() };
@@ -236,7 +236,7 @@ impl Thread {
 
 /// The reply as a row. Empty and repeated ids of calls are replaced by generated ones (docs/durability.md).
 /// The stop tool's response property becomes the text (spec §20.1).
-pub(super) fn reply_row(
+pub(in crate::engine) fn reply_row(
     state: &State,
     definitions: &Definitions<'_>,
     step: Step,
@@ -270,7 +270,7 @@ pub(super) fn reply_row(
 
 impl Thread {
     /// Stores a status message for people; models never see it.
-    pub(super) fn insert_status(
+    pub(in crate::engine) fn insert_status(
         &self,
         state: &mut State,
         sql: &dyn Sql,

@@ -16,7 +16,12 @@ use crate::store::state::State;
 use crate::store::waits;
 
 /// The response for a waiting client.
-pub(super) fn of_verdict(state: &mut State, sql: &dyn Sql, verdict: Verdict, now: i64) -> Result<Value> {
+pub(in crate::engine) fn of_verdict(
+    state: &mut State,
+    sql: &dyn Sql,
+    verdict: Verdict,
+    now: i64,
+) -> Result<Value> {
     match verdict {
         Verdict::Stopped | Verdict::Parked(None) => Ok(held(state)),
         Verdict::Parked(Some(run)) => of_run(state, sql, &run, None, now),
@@ -127,7 +132,7 @@ pub(crate) fn pause_kind(waits: &[Value]) -> &'static str {
 }
 
 /// The reason why no run takes in a waiting message.
-pub(super) fn held_error(state: &State) -> Value {
+pub(in crate::engine) fn held_error(state: &State) -> Value {
     let end = state.run.as_ref().and_then(|run| run.end.as_ref());
     let stopped = end.filter(|end| end.reason.outcome() == Outcome::Stopped);
     let code = stopped.map_or("stopped_by_user", |end| end.reason.as_str());

@@ -7,13 +7,13 @@ use crate::definitions::message::{ToolCall, ToolResult};
 use crate::definitions::retry::{EffectivePolicy, RetryOn};
 use crate::definitions::tier::tier;
 use crate::definitions::{Implementation, Tier, Tool, ToolEntry};
-use crate::engine::call::{Call, Work};
+use crate::engine::calls::call::{Call, Work};
+use crate::engine::calls::tool_events::ToolCallEvent;
+use crate::engine::calls::tool_queue;
 use crate::engine::definitions::Definitions;
 use crate::engine::mcp::ServerCall;
 use crate::engine::mcp::input::InputCall;
 use crate::engine::thread::Thread;
-use crate::engine::tool_events::ToolCallEvent;
-use crate::engine::tool_queue;
 use crate::engine::waits::retry::{LaterAttempt, parks};
 use crate::error::{Error, Result};
 use crate::models::backoff_us;
@@ -28,27 +28,27 @@ use crate::work::{ExecutionPlan, Failure};
 use crate::{limits, work};
 
 /// A call that is ready to run. From here on all callers take the same path ([`Thread::perform`]).
-pub(super) struct PreparedCall<'a> {
+pub(in crate::engine) struct PreparedCall<'a> {
     /// The scope in which it is made.
-    pub(super) scope: &'a Scope,
-    pub(super) definitions: &'a Definitions<'a>,
-    pub(super) entry: &'a ToolEntry,
-    pub(super) work: Work<'a>,
+    pub(in crate::engine) scope: &'a Scope,
+    pub(in crate::engine) definitions: &'a Definitions<'a>,
+    pub(in crate::engine) entry: &'a ToolEntry,
+    pub(in crate::engine) work: Work<'a>,
     /// Its key in the thread.
-    pub(super) key: String,
-    pub(super) call_id: &'a str,
-    pub(super) name: &'a str,
-    pub(super) args: Value,
+    pub(in crate::engine) key: String,
+    pub(in crate::engine) call_id: &'a str,
+    pub(in crate::engine) name: &'a str,
+    pub(in crate::engine) args: Value,
     /// The model's own call, which may be of a session tool. Inner calls never act on the session.
-    pub(super) session: Option<&'a ToolCall>,
+    pub(in crate::engine) session: Option<&'a ToolCall>,
     /// Whether a person has approved it.
-    pub(super) approved: bool,
+    pub(in crate::engine) approved: bool,
     /// The event data for a call of a reply.
-    pub(super) told: Option<ToolCallEvent<'a>>,
+    pub(in crate::engine) told: Option<ToolCallEvent<'a>>,
 }
 
 /// The `error_code` with which a tool asks for an approval (docs/approvals.md).
-pub(super) const NEEDS_APPROVAL: &str = "needs_approval";
+pub(in crate::engine) const NEEDS_APPROVAL: &str = "needs_approval";
 
 /// The next action after a failed run of a call.
 enum NextRun {
@@ -61,19 +61,19 @@ enum NextRun {
 }
 
 /// The work of a call.
-pub(super) struct CallWork<'a> {
-    pub(super) definitions: &'a Definitions<'a>,
-    pub(super) entry: &'a ToolEntry,
-    pub(super) work: Work<'a>,
-    pub(super) call_id: &'a str,
-    pub(super) args: Value,
-    pub(super) approved: bool,
+pub(in crate::engine) struct CallWork<'a> {
+    pub(in crate::engine) definitions: &'a Definitions<'a>,
+    pub(in crate::engine) entry: &'a ToolEntry,
+    pub(in crate::engine) work: Work<'a>,
+    pub(in crate::engine) call_id: &'a str,
+    pub(in crate::engine) args: Value,
+    pub(in crate::engine) approved: bool,
 }
 
 impl Thread {
     /// The first call without a stored result, of the reply or else of a queued tool, with the message that
     /// holds it.
-    pub(super) fn next_call(&self, reply: &SharedRow) -> Result<Option<(SharedRow, Call)>> {
+    pub(in crate::engine) fn next_call(&self, reply: &SharedRow) -> Result<Option<(SharedRow, Call)>> {
         self.read(|state, sql| {
             let index = match reply.inbound {
                 Inbound::QueuedTool => reply.calls.len(),
@@ -91,7 +91,7 @@ impl Thread {
 
     /// Stores the start of a call beforehand: in a new receipt, or again in its existing one. Returns the
     /// receipt's id.
-    pub(super) fn open_receipt<'a>(
+    pub(in crate::engine) fn open_receipt<'a>(
         &self,
         scope: &Scope,
         earlier: Option<i64>,
@@ -112,7 +112,7 @@ impl Thread {
     }
 
     /// Makes a call whose start is stored. Returns its result, and whether inner calls may be open.
-    pub(super) async fn perform(
+    pub(in crate::engine) async fn perform(
         &self,
         call: PreparedCall<'_>,
         receipt: i64,
@@ -150,7 +150,7 @@ impl Thread {
     }
 
     /// Does the work of a call, and removes secrets from its result. `inside`: the scope within that call.
-    pub(super) async fn work_of(&self, inside: &Scope, asked: CallWork<'_>) -> Result<ToolResult> {
+    pub(in crate::engine) async fn work_of(&self, inside: &Scope, asked: CallWork<'_>) -> Result<ToolResult> {
         let CallWork { definitions, entry, work, .. } = asked;
         match work {
             Work::Tool(tool) if crate::engine::skills::loads(tool) => {
@@ -343,7 +343,7 @@ fn attempt_ms(tool: &Tool, policy: Option<&EffectivePolicy>) -> Option<u64> {
 }
 
 /// The result, or an error if it is too large to store.
-pub(super) fn fitting(name: &str, result: ToolResult) -> ToolResult {
+pub(in crate::engine) fn fitting(name: &str, result: ToolResult) -> ToolResult {
     let bytes = result.text().len();
     if bytes <= limits::CONTENT_BYTES {
         return result;

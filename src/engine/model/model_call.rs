@@ -11,9 +11,9 @@ use crate::engine::budget::Reservation;
 use crate::engine::budget::exceeded::ExceededLimit;
 use crate::engine::definitions::Definitions;
 use crate::engine::ephemeral::Partial;
+use crate::engine::model::provider_call::{AttemptTimeouts, ProviderGateway, Streaming};
 use crate::engine::operator::Failure;
 use crate::engine::progress::{Kind as ProgressKind, Line};
-use crate::engine::provider_call::{AttemptTimeouts, ProviderGateway, Streaming};
 use crate::engine::thread::Thread;
 use crate::engine::waits::retry::{LaterAttempt, parks};
 use crate::error::Result;
@@ -29,7 +29,7 @@ use crate::store::waits::Wait;
 
 /// The outcome of a call of the model.
 #[allow(clippy::large_enum_variant, reason = "made once a step and taken apart at once")]
-pub(super) enum ModelOutcome {
+pub(in crate::engine) enum ModelOutcome {
     Answer(AttemptReply),
     /// The provider rejected the request as too long; the caller shortens it and calls again.
     TooLong,
@@ -42,11 +42,11 @@ pub(super) enum ModelOutcome {
 }
 
 /// A reply, with the log of the attempt that returned it.
-pub(super) struct AttemptReply {
-    pub(super) reply: Reply,
-    pub(super) attempt: Attempt,
+pub(in crate::engine) struct AttemptReply {
+    pub(in crate::engine) reply: Reply,
+    pub(in crate::engine) attempt: Attempt,
     /// The reservation for the attempt, released when the reply is stored.
-    pub(super) underway: Option<Reservation>,
+    pub(in crate::engine) underway: Option<Reservation>,
 }
 
 /// The next action after a failed attempt.
@@ -64,12 +64,12 @@ enum RetryAction {
 }
 
 /// A request to a model, with its retry policy.
-pub(super) struct ModelRequest<'a> {
-    pub(super) model: &'a Model,
-    pub(super) policy: &'a EffectivePolicy,
-    pub(super) request: &'a Rc<ChatRequest>,
+pub(in crate::engine) struct ModelRequest<'a> {
+    pub(in crate::engine) model: &'a Model,
+    pub(in crate::engine) policy: &'a EffectivePolicy,
+    pub(in crate::engine) request: &'a Rc<ChatRequest>,
     /// Whether the response is streamed.
-    pub(super) answer: crate::models::ResponseMode,
+    pub(in crate::engine) answer: crate::models::ResponseMode,
 }
 
 /// The number of attempts at a model of the chain in a step; 0 if there is no such model.
@@ -78,7 +78,7 @@ fn allowed(attempts: &[u32], model: u32) -> u32 {
 }
 
 /// The text for a response that broke off after a part was shown, and that must not be restarted.
-pub(super) fn broke_off(model: &Model, why: impl Display) -> String {
+pub(in crate::engine) fn broke_off(model: &Model, why: impl Display) -> String {
     let name = &model.name;
     format!("The model “{name}” broke off in the middle of its answer, which may not begin anew: {why}")
 }
@@ -97,7 +97,11 @@ fn later(step: Step, failed: &Attempt, pause_us: i64) -> LaterAttempt {
 
 impl Thread {
     /// The current model in the chain of fallbacks.
-    pub(super) fn current_model<'a>(&self, definitions: &Definitions<'a>, step: Step) -> Result<&'a Model> {
+    pub(in crate::engine) fn current_model<'a>(
+        &self,
+        definitions: &Definitions<'a>,
+        step: Step,
+    ) -> Result<&'a Model> {
         let place = self.tries(step)?.model;
         let last = definitions.chain.len().saturating_sub(1);
         let place = usize::try_from(place).unwrap_or(last).min(last);
@@ -109,7 +113,7 @@ impl Thread {
     }
 
     /// Calls the model until an attempt succeeds, another request is needed, or all attempts have failed.
-    pub(super) async fn call_model(
+    pub(in crate::engine) async fn call_model(
         &self,
         definitions: &Definitions<'_>,
         step: Step,
@@ -371,7 +375,7 @@ impl Thread {
     }
 
     /// Sends one request to one model.
-    pub(super) async fn attempt(
+    pub(in crate::engine) async fn attempt(
         &self,
         step: Step,
         asked: &ModelRequest<'_>,

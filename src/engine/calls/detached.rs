@@ -37,7 +37,12 @@ impl Drop for DetachedWork {
 
 impl State {
     /// Marks, together with the receipt, that a detached call has started.
-    pub(super) fn starts_detached(&mut self, sql: &dyn Sql, scope: &Scope, receipt: i64) -> Result<()> {
+    pub(in crate::engine) fn starts_detached(
+        &mut self,
+        sql: &dyn Sql,
+        scope: &Scope,
+        receipt: i64,
+    ) -> Result<()> {
         if !scope.is_detached() || (self.meta.detached > 0 && self.meta.detached <= receipt) {
             return Ok(());
         }
@@ -72,7 +77,7 @@ impl Thread {
     }
 
     /// Settles the calls of detached work that has ended. Runs at the next read of the thread.
-    pub(super) fn settle_works(&self) -> Result<()> {
+    pub(in crate::engine) fn settle_works(&self) -> Result<()> {
         let works = &self.ephemeral.works;
         if works.looked.get() && works.ended.borrow().is_empty() {
             return Ok(());

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::definitions::message::{Role, ToolResult, ToolStatus};
-use crate::engine::call::{Call, CallOutcome, no_files, told};
+use crate::engine::calls::call::{Call, CallOutcome, no_files, told};
 use crate::engine::operator::Failure;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
@@ -17,7 +17,7 @@ use crate::text::first_bytes;
 impl Thread {
     /// Stores a result: receipt, message and files in one transition. Files that cannot be stored turn it
     /// into an error.
-    pub(super) fn store_result(
+    pub(in crate::engine) fn store_result(
         &self,
         reply: &SharedRow,
         call: &Call,
@@ -50,7 +50,12 @@ impl Thread {
 
     /// Reports a failed call to the operator. Mistakes of a model, whose calls never started, are no failures
     /// of the tool.
-    pub(super) fn report_tool_failure(&self, name: &str, receipt: i64, result: &ToolResult) -> Result<()> {
+    pub(in crate::engine) fn report_tool_failure(
+        &self,
+        name: &str,
+        receipt: i64,
+        result: &ToolResult,
+    ) -> Result<()> {
         self.report_failure(Failure {
             what: format!("the tool \"{name}\""),
             code: result.error_code.as_deref(),
@@ -99,7 +104,7 @@ impl Thread {
 }
 
 /// The row of a result.
-pub(super) fn result_row(reply: &Row, call: &Call, done: &CallOutcome, now: i64) -> Row {
+pub(in crate::engine) fn result_row(reply: &Row, call: &Call, done: &CallOutcome, now: i64) -> Row {
     Row {
         name: Some(call.call.name.clone()),
         tool_call_id: Some(call.call.id.clone()),
@@ -115,7 +120,7 @@ pub(super) fn result_row(reply: &Row, call: &Call, done: &CallOutcome, now: i64)
 pub(crate) const NO_OUTPUT: &str = "The tool finished and gave no output.";
 
 /// The text of a result's message.
-pub(super) fn content_of(result: &ToolResult) -> String {
+pub(in crate::engine) fn content_of(result: &ToolResult) -> String {
     let text = result.text();
     match result.status {
         ToolStatus::Success if text.is_empty() => NO_OUTPUT.to_owned(),
@@ -134,13 +139,13 @@ fn with_approval(metadata: Option<String>, approval: Option<&Value>) -> Option<S
 }
 
 /// Whether an error is about files, and not about the thread or the runtime.
-pub(super) fn is_of_files(error: &Error) -> bool {
+pub(in crate::engine) fn is_of_files(error: &Error) -> bool {
     matches!(error.code, Code::InvalidField | Code::MissingField | Code::TooLarge)
         || (error.code == Code::Conflict && error.field.is_some())
 }
 
 /// An error for the log, with its stack if the tool returned one.
-pub(super) fn logged_error(text: &str, result: &ToolResult) -> String {
+pub(in crate::engine) fn logged_error(text: &str, result: &ToolResult) -> String {
     let mut logged = first_bytes(text, limits::LOGGED_ERROR_BYTES).to_owned();
     if let Some(stack) = &result.stack {
         logged.push('\n');

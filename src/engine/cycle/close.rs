@@ -1,9 +1,9 @@
 //! The end of a step: applies the verdict of the stop rules (`stop`) to the run.
 
 use crate::engine::context::turn_rows;
+use crate::engine::cycle::stop;
+use crate::engine::cycle::stop::{StepFacts, Verdict};
 use crate::engine::definitions::Definitions;
-use crate::engine::stop;
-use crate::engine::stop::{StepFacts, Verdict};
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::host::Sql;
@@ -16,7 +16,7 @@ use crate::store::runs::{Phase, Run};
 
 impl Thread {
     /// The reason why the run is over, if it is. Otherwise closes the step, and perhaps the turn.
-    pub(super) fn evaluate(
+    pub(in crate::engine) fn evaluate(
         &self,
         definitions: &Definitions<'_>,
         reply: &SharedRow,

@@ -37,7 +37,7 @@ impl State {
     /// The next run. The first queued message decides which side acts, unless a side is `wanted`, and resets
     /// the counters. Without messages the last side continues its turn, and the counters continue. A turn
     /// begins with the first message that starts a run; messages stored before it are history.
-    pub(super) fn next_run(&self, wanted: Option<Side>, now: i64) -> Run {
+    pub(in crate::engine) fn next_run(&self, wanted: Option<Side>, now: i64) -> Run {
         let last = self.run.as_ref();
         let opens = self.opens.unwrap_or(self.max_seq);
         let (side, turn_from, counters) = match (self.queued, last) {
@@ -52,7 +52,7 @@ impl State {
     }
 
     /// Removes the called tools after their step is closed. Those still to be called stay queued.
-    pub(super) fn settle_tools(&mut self, sql: &dyn Sql) -> Result<()> {
+    pub(in crate::engine) fn settle_tools(&mut self, sql: &dyn Sql) -> Result<()> {
         let mut done = self.queued_tools.iter().filter(|tool| tool.done).map(|tool| tool.seq);
         let Some(first) = done.next() else { return Ok(()) };
         queue::settle_tools(sql, first, done.next_back().unwrap_or(first))?;
@@ -66,7 +66,12 @@ impl Thread {
     ///
     /// # Errors
     /// `invalid_field`, `too_large`, `queue_full`, `terminated`.
-    pub(super) fn queue_tool(&self, name: &str, args: Value, by: Map<String, Value>) -> Result<String> {
+    pub(in crate::engine) fn queue_tool(
+        &self,
+        name: &str,
+        args: Value,
+        by: Map<String, Value>,
+    ) -> Result<String> {
         let name = undotted(name);
         if !is_tool(name) && !self.delegates().permits(name)? {
             return Err(Error::field("name", Delegates::not_permitted(name)));
@@ -123,7 +128,7 @@ impl Thread {
         now: i64,
     ) -> Result<SharedRow> {
         state.ensure_not_terminated()?;
-        crate::engine::accept::room(state)?;
+        crate::engine::cycle::accept::room(state)?;
         let seq = state.next_seq();
         let side = state.run.as_ref().map_or(Side::A, |run| run.side);
         metadata.insert("queuedTool".into(), true.into());
@@ -140,7 +145,7 @@ impl Thread {
     }
 
     /// The first message of a step without a model call.
-    pub(super) fn queued_reply(&self) -> Result<Option<SharedRow>> {
+    pub(in crate::engine) fn queued_reply(&self) -> Result<Option<SharedRow>> {
         self.read(|state, sql| match state.queued_tools.first() {
             None => Ok(None),
             Some(tool) => row(state, sql, tool.seq),
@@ -148,7 +153,7 @@ impl Thread {
     }
 
     /// A step's reply with the calls of the queued tools that were called in it.
-    pub(super) fn with_queued(&self, reply: SharedRow) -> Result<SharedRow> {
+    pub(in crate::engine) fn with_queued(&self, reply: SharedRow) -> Result<SharedRow> {
         self.read(|state, sql| {
             if state.queued_tools.is_empty() {
                 return Ok(reply);
@@ -163,7 +168,7 @@ impl Thread {
 }
 
 /// The message of a queued tool.
-pub(super) fn row(state: &State, sql: &dyn Sql, seq: i64) -> Result<Option<SharedRow>> {
+pub(in crate::engine) fn row(state: &State, sql: &dyn Sql, seq: i64) -> Result<Option<SharedRow>> {
     match state.window.as_ref().and_then(|window| window.row(seq)) {
         Some(row) => Ok(Some(row.clone())),
         None => Ok(rows::find(sql, seq)?.map(SharedRow::new)),

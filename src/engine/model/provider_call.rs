@@ -22,17 +22,17 @@ use crate::work::timeout::Deadline;
 
 /// The time limits of a response, in microseconds.
 #[derive(Clone, Copy)]
-pub(super) struct AttemptTimeouts {
+pub(in crate::engine) struct AttemptTimeouts {
     /// Until the first chunk.
-    pub(super) first_us: i64,
+    pub(in crate::engine) first_us: i64,
     /// Between chunks.
-    pub(super) stall_us: i64,
+    pub(in crate::engine) stall_us: i64,
     /// For the whole attempt, if a policy sets it.
-    pub(super) attempt_us: Option<i64>,
+    pub(in crate::engine) attempt_us: Option<i64>,
 }
 
 /// An attempt whose response is being received.
-pub(super) struct Streaming<'a> {
+pub(in crate::engine) struct Streaming<'a> {
     thread: &'a Thread,
     step: Step,
     builder: ReplyBuilder,
@@ -73,7 +73,7 @@ impl Background {
 }
 
 impl<'a> Streaming<'a> {
-    pub(super) fn new(
+    pub(in crate::engine) fn new(
         thread: &'a Thread,
         step: Step,
         hidden: bool,
@@ -95,17 +95,20 @@ impl<'a> Streaming<'a> {
     }
 
     /// Marks the response as a background response.
-    pub(super) fn in_background(self, earlier: Option<String>) -> Streaming<'a> {
+    pub(in crate::engine) fn in_background(self, earlier: Option<String>) -> Streaming<'a> {
         Streaming { background: Background::Yes { earlier }, ..self }
     }
 
     /// Marks the response as one that must not be restarted.
-    pub(super) fn once(self) -> Streaming<'a> {
+    pub(in crate::engine) fn once(self) -> Streaming<'a> {
         Streaming { restartable: false, ..self }
     }
 
     /// Sends the request and receives the response until it ends or is silent for too long.
-    pub(super) async fn reply(mut self, call: ProviderCall) -> Result<Result<Reply, ProviderError>> {
+    pub(in crate::engine) async fn reply(
+        mut self,
+        call: ProviderCall,
+    ) -> Result<Result<Reply, ProviderError>> {
         let host = &*self.thread.host;
         let (out, name) = (call.out.clone(), call.provider.clone());
         let AttemptTimeouts { first_us, stall_us, attempt_us } = self.patience;
@@ -240,7 +243,7 @@ impl<'a> Streaming<'a> {
 }
 
 /// The provider's access to the outside: the host's, with counts and notes.
-pub(super) struct ProviderGateway {
+pub(in crate::engine) struct ProviderGateway {
     thread: Thread,
     /// The headers with the trace and the attempt's span, if models receive them.
     trace: Vec<(String, String)>,
@@ -251,17 +254,17 @@ pub(super) struct ProviderGateway {
 }
 
 impl ProviderGateway {
-    pub(super) fn new(thread: Thread, step: Step, stream: u32) -> ProviderGateway {
+    pub(in crate::engine) fn new(thread: Thread, step: Step, stream: u32) -> ProviderGateway {
         let trace =
             thread.traces().trace_of_attempt(step, stream).map(|trace| trace.headers()).unwrap_or_default();
         ProviderGateway { thread, trace, sent: RefCell::default(), adjusted: RefCell::default() }
     }
 
-    pub(super) fn why_adjusted(&self) -> Option<String> {
+    pub(in crate::engine) fn why_adjusted(&self) -> Option<String> {
         self.adjusted.take()
     }
 
-    pub(super) fn sent(&self) -> Option<Bytes> {
+    pub(in crate::engine) fn sent(&self) -> Option<Bytes> {
         self.sent.take()
     }
 }

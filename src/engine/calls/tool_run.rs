@@ -4,12 +4,12 @@ use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
 use crate::definitions::{Callable, ToolEntry};
-use crate::engine::call::{CallOutcome, ToolRun, Work, arguments, off, too_deep};
+use crate::engine::calls::call::{CallOutcome, ToolRun, Work, arguments, off, too_deep};
+use crate::engine::calls::tool_call::{NEEDS_APPROVAL, PreparedCall};
+use crate::engine::calls::tool_events::ToolCallEvent;
+use crate::engine::cycle::stop::Cap;
 use crate::engine::features::Delegates;
 use crate::engine::progress::RunningTool;
-use crate::engine::stop::Cap;
-use crate::engine::tool_call::{NEEDS_APPROVAL, PreparedCall};
-use crate::engine::tool_events::ToolCallEvent;
 use crate::engine::waits::gate::{Gate, PermittedCall};
 use crate::error::Result;
 use crate::limits;
@@ -22,7 +22,7 @@ use crate::store::receipts::{NewReceipt, Receipt, ReceiptState};
 impl ToolRun<'_> {
     /// Runs the call, or refuses it. The caller stores the outcome. `earlier`: its receipt, if the call may
     /// have been made before.
-    pub(super) async fn outcome(&self, earlier: Option<Receipt>) -> Result<CallOutcome> {
+    pub(in crate::engine) async fn outcome(&self, earlier: Option<Receipt>) -> Result<CallOutcome> {
         let asked = |earlier: &Receipt| {
             earlier.state == ReceiptState::Waiting && earlier.kind != receipts::Kind::Subagent
         };

@@ -41,7 +41,7 @@ impl Thread {
 
     /// The snapshot of the thread's first run, if its row is to be written with the next attempt's. This
     /// saves a new thread one statement.
-    pub(super) fn first_snapshot(&self, step: Step, stream: u32) -> Result<Option<Rc<Snapshot>>> {
+    pub(in crate::engine) fn first_snapshot(&self, step: Step, stream: u32) -> Result<Option<Rc<Snapshot>>> {
         let begun = self.read(|state, sql| {
             let first = state.active().filter(|run| run.id == 1 && run.step == 1 && step.call.is_none());
             let Some(run) = first.filter(|_| !self.ephemeral.snapshot_logged.get()) else { return Ok(None) };
@@ -56,7 +56,13 @@ impl Thread {
 
     /// Adds the snapshot to a new run. A run that continues an earlier one keeps the earlier snapshot, so
     /// that it is compared when the run is resumed.
-    pub(super) fn with_snapshot(&self, state: &mut State, sql: &dyn Sql, run: Run, now: i64) -> Result<Run> {
+    pub(in crate::engine) fn with_snapshot(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        run: Run,
+        now: i64,
+    ) -> Result<Run> {
         if run.snapshot.is_some() {
             return Ok(run);
         }
@@ -68,7 +74,7 @@ impl Thread {
 
     /// Compares the run's snapshot with the current definitions. Returns why the run must not continue, if it
     /// must not.
-    pub(super) fn check_definitions(&self) -> Result<Option<&'static str>> {
+    pub(in crate::engine) fn check_definitions(&self) -> Result<Option<&'static str>> {
         let known = self.read(|state, _| {
             let meta = &state.meta;
             Ok(state.active().map(|run| {
