@@ -9,73 +9,78 @@ use crate::definitions::settings::Strictness;
 use crate::definitions::variable::{Variable, is_default, is_true, yes};
 use crate::sorted::SortedMap;
 
-/// An agent that threads are created with (spec §7.1).
+/// An agent (spec §7.1). Each thread is created with one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Agent {
-    /// Its name; the file's name unless given.
+    /// The agent's name. Default: the name of its file.
     #[serde(default)]
     pub name: String,
-    /// Who talks to whom.
+    /// The agent's type: a model and a person, or two models. Default: `ai_human`.
     #[serde(rename = "type", default, skip_serializing_if = "is_default")]
     pub kind: AgentKind,
-    /// The side that answers.
+    /// The side that replies.
     pub side_a: SideConfig,
-    /// The other side, when it is a model too.
+    /// The second model of a `dual_ai` agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side_b: Option<SideConfig>,
-    /// Completed turns of both sides together after which the session ends as failed.
+    /// The maximum number of complete turns of both sides together. After these turns the session fails. Only
+    /// for `dual_ai` agents. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_session_turns: Option<u32>,
-    /// What people see instead of its name.
+    /// The name that people see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for, in a sentence.
+    /// The agent's purpose, in one sentence, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// A URL, or a path on this server.
+    /// The agent's icon: a URL, or a path on this server that starts with `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icon: Option<String>,
-    /// Whether other agents' prompts may list it as a tool.
+    /// If `true`, prompts of other agents may list this agent as a tool. Default: `false`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub expose_as_tool: bool,
-    /// Whether it is offered in protocols of other systems, such as `/api/chat`. Unless it says so, those with `exposeAsTool` are not.
+    /// If `true`, Bobbin offers the agent to clients of other protocols, such as `/api/chat`.
+    /// Default: `true`, or `false` if `exposeAsTool` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "bool"))]
     pub expose: Option<bool>,
-    /// What a model reads when it is listed as a tool.
+    /// The description of the agent as a tool. The calling model reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_description: Option<String>,
-    /// Values that hold where neither thread, account nor deployment gives one.
+    /// Default values of variables. Bobbin uses them if the thread, the account and the deployment set no
+    /// value.
     #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
     pub env: SortedMap<String, String>,
-    /// Values that it needs.
+    /// The variables that the agent needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,
-    /// Ids of hooks.
+    /// The ids of hooks. They run unless the active prompt lists its own hooks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
-    /// Which calls people are asked about, besides what the folder says.
+    /// The agent's approval settings: which tool calls need the approval of a person. They add to those of
+    /// `bobbin.json`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub approvals: Approvals,
-    /// What its runs may use. The folder's limits hold as well: this can only be tighter.
+    /// The limits of the agent's runs and threads. The limits in `bobbin.json` apply as well: the smaller
+    /// limit wins.
     #[serde(default, skip_serializing_if = "is_default")]
     pub budget: Budget,
-    /// What becomes of a run that lacks what it needs: `strict` ends it. The folder's setting holds as well: this can
-    /// only be stricter.
+    /// The treatment of problems in a run, such as missing requirements. `strict` ends the run. The setting
+    /// in `bobbin.json` applies as well: the stricter one wins. Default: `default`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub diagnostics: Strictness,
-    /// The package that it is published in.
+    /// The name of the package that contains the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package_name: Option<String>,
     /// The version of that package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Who wrote it.
+    /// The author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// On which terms others may use it.
+    /// The license.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub license: Option<String>,
 }
@@ -92,12 +97,12 @@ impl Agent {
     }
 }
 
-/// Who talks to whom (spec §7.2).
+/// The type of an agent (spec §7.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum AgentKind {
-    /// Side A is a model, side B a person.
+    /// Side A is a model. Side B is a person.
     #[default]
     AiHuman,
     /// Both sides are models.
@@ -109,44 +114,44 @@ pub enum AgentKind {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SideConfig {
-    /// Name of its prompt.
+    /// The name of the side's prompt.
     pub prompt: String,
-    /// What people and logs see.
+    /// The name of the side that people and logs see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Whether a text without tool calls ends its turn.
+    /// If `true`, a reply without tool calls ends the turn. Default: `true`.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub stop_on_response: bool,
-    /// A tool whose call ends its turn.
+    /// The name of a tool. A call of this tool ends the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_tool: Option<String>,
-    /// The argument of the stop tool that is the turn's answer.
+    /// The argument of the stop tool that becomes the text of the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_tool_response_property: Option<String>,
-    /// Steps of this side in one run, at most 250.
+    /// The maximum number of steps of this side in one run, at most 250. After these steps the run fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
-    /// A tool whose success ends the session as a success.
+    /// A tool that ends the session as a success, when a call of it succeeds.
     #[serde(default, alias = "endSessionTool", skip_serializing_if = "Option::is_none")]
     pub session_stop: Option<SessionTool>,
-    /// A tool whose success ends the session as a failure.
+    /// A tool that ends the session as a failure, when a call of it succeeds.
     #[serde(default, alias = "failSessionTool", skip_serializing_if = "Option::is_none")]
     pub session_fail: Option<SessionTool>,
-    /// A tool that tells the parent how things stand.
+    /// A tool that reports the status of the session to clients and to the parent thread. It ends nothing.
     #[serde(default, alias = "statusTool", skip_serializing_if = "Option::is_none")]
     pub session_status: Option<SessionTool>,
 }
 
-/// A tool with a meaning for the session (spec §7.4). In a file, its name alone will do.
+/// A tool that ends the session or reports its status (spec §7.4). In a file, the tool's name is enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StringOr<SessionToolObject>", into = "StringOr<SessionToolObject>")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionTool {
-    /// The tool.
+    /// The tool's name.
     pub name: String,
-    /// The argument whose value the parent reads; the tool's result unless given.
+    /// The argument that becomes the message of the session. Default: the message is the tool's result.
     pub message_property: Option<String>,
-    /// The argument that names files for the parent.
+    /// The argument that names files to send with the message: a path, or a list of paths.
     pub attachments_property: Option<String>,
 }
 
@@ -154,12 +159,12 @@ pub struct SessionTool {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 struct SessionToolObject {
-    /// The tool.
+    /// The tool's name.
     name: String,
-    /// The argument whose value the parent reads; the tool's result unless given.
+    /// The argument that becomes the message of the session. Default: the message is the tool's result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message_property: Option<String>,
-    /// The argument that names files for the parent.
+    /// The argument that names files to send with the message: a path, or a list of paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attachments_property: Option<String>,
 }

@@ -6,36 +6,36 @@ use serde_json::Value;
 use crate::definitions::form::StringOr;
 use crate::definitions::variable::is_default;
 
-/// Whether calls of a tool need a person's approval. In a file, its mode alone will do.
+/// The calls of a tool that need the approval of a person. In a file, the mode alone is enough.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StringOr<ApprovalFields>", into = "StringOr<ApprovalFields>")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "ModeOrFields"))]
 pub struct Approval {
-    /// The condition, as a [`Mode`].
+    /// The condition for an approval, as a [`Mode`].
     pub mode: Mode,
-    /// JSON Schema of the arguments that need it; with the mode `when`.
+    /// For the mode `when`: the JSON Schema of the arguments that need an approval.
     pub when: Option<Value>,
-    /// The question for people; may contain `{{args.NAME}}`.
+    /// The question for people. It may contain `{{args.NAME}}`.
     pub title: Option<String>,
-    /// The reason for the question; may contain `{{args.NAME}}`.
+    /// The reason for the question. It may contain `{{args.NAME}}`.
     pub reason: Option<String>,
-    /// Arguments that the approving person may change.
+    /// The arguments that the approver may change.
     pub edit: Vec<String>,
-    /// Who may decide.
+    /// The people who may decide.
     pub by: Option<Approver>,
-    /// Later calls with the same arguments to which an approval applies.
+    /// The later calls with the same arguments to which an approval also applies.
     pub remember: Remember,
-    /// The arguments that must be equal for that; all by default.
+    /// The arguments that must be equal for `remember`. Default: all.
     pub remember_by: Vec<String>,
-    /// Seconds until the question ends by itself.
+    /// The time until the question expires, in seconds.
     pub expires_after_seconds: Option<u64>,
-    /// The outcome of the call after expiry.
+    /// The outcome of the call after the question expires.
     pub on_expiry: Expiry,
-    /// A text that is not a mode; the catalog reports it.
+    /// A text that is not a mode. The catalog reports it.
     pub unknown: Option<String>,
 }
 
-/// As the schema of a file has it.
+/// The approval of a tool, as a mode or as an object.
 #[cfg(feature = "schema")]
 #[derive(schemars::JsonSchema)]
 #[serde(untagged)]
@@ -45,94 +45,98 @@ enum ModeOrFields {
     Fields(ApprovalFields),
 }
 
-/// When a tool asks.
+/// The condition for an approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Mode {
-    /// Never.
+    /// No call needs an approval.
     #[default]
     Never,
-    /// For every call.
+    /// Every call needs an approval.
     Always,
-    /// If the arguments fit `when`.
+    /// A call needs an approval if its arguments match the JSON Schema in `when`.
     When,
-    /// After a result with the `error_code` `needs_approval`; the call is then made once more, with `"approved": true`.
+    /// The tool runs first. If its result has the `error_code` `needs_approval`, Bobbin asks a person. After
+    /// the approval Bobbin makes the call once more, with `"approved": true`.
     OnFailure,
 }
 
-/// Who may decide.
+/// The people who may decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "By"))]
 pub enum Approver {
-    /// Whoever may send to the thread.
+    /// Everybody who may send messages to the thread.
     Thread,
-    /// Its owner, and admins.
+    /// The owner of the thread, and administrators.
     Owner,
-    /// Admins.
+    /// Administrators.
     Admin,
 }
 
-/// How long an approval counts for equal calls.
+/// The scope of an approval: the later calls with equal arguments to which it also applies, until the tool's
+/// definition changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Remember {
-    /// For this call alone.
+    /// The approval applies to this call only.
     #[default]
     None,
-    /// Until the run ends.
+    /// The approval applies until the run ends.
     Run,
-    /// As long as the thread exists.
+    /// The approval applies as long as the thread exists.
     Thread,
 }
 
-/// What becomes of a call that nobody decides on.
+/// The outcome of a call after its question expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Expiry {
-    /// It is denied, and the run goes on.
+    /// The call is denied, and the run continues.
     #[default]
     Deny,
     /// The run fails.
     Fail,
 }
 
-/// The long form.
+/// The object form of a tool's approval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ApprovalFields {
-    /// When it is asked for.
+    /// The condition for an approval. Default: `never`.
     mode: Mode,
-    /// JSON Schema of the arguments that need it; with the mode `when`.
+    /// For the mode `when`: the JSON Schema of the arguments that need an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
     when: Option<Value>,
-    /// What is asked, for people; may hold `{{args.NAME}}`.
+    /// The question for people. It may contain `{{args.NAME}}`. Default: the tool's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// Why it is asked; may hold `{{args.NAME}}`.
+    /// The reason for the question. It may contain `{{args.NAME}}`. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// Arguments that who approves may change.
+    /// The arguments that the approver may change. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     edit: Vec<String>,
-    /// Who may decide: `thread`, whoever may send to the thread; `owner`, unless given; `admin`.
+    /// The people who may decide: `thread` (everybody who may send messages to the thread), `owner` (the
+    /// owner and administrators), or `admin`. Default: `owner`.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<Approver>,
-    /// For which later calls with the same arguments an approval counts, too.
+    /// The later calls with the same arguments to which an approval also applies. Default: `none`.
     #[serde(skip_serializing_if = "is_default")]
     remember: Remember,
-    /// The arguments that must be the same for that; all unless given.
+    /// The arguments that must be equal for `remember`. Default: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remember_by: Vec<String>,
-    /// Seconds until the question ends by itself: 7 days unless given, 30 at most.
+    /// The time until the question expires, in seconds, at most 30 days. Default: the setting in `approvals`
+    /// of the prompt, the agent or `bobbin.json`, otherwise 7 days.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_after_seconds: Option<u64>,
-    /// What becomes of the call then.
+    /// The outcome of the call after the question expires. Default: `deny`.
     #[serde(skip_serializing_if = "is_default")]
     on_expiry: Expiry,
 }
@@ -206,38 +210,42 @@ pub fn text_pieces(text: &str) -> Vec<TextPiece<'_>> {
     pieces
 }
 
-/// What holds for all tools of a folder, an agent or a prompt; what is nearest to the call counts, field by field.
+/// The approval settings for all tools of a folder, an agent or a prompt. The strictest `policy` applies, and
+/// the lists in `trusted` are combined. For the other fields, the setting nearest to the call applies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Approvals {
-    /// Which calls are asked about, besides what tools say.
+    /// The calls that need an approval in addition to those of the tools' own settings. Default:
+    /// `on-request`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
-    /// Tools that `unless-trusted` asks nothing about.
+    /// The tools that need no approval under the policy `unless-trusted`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trusted: Vec<String>,
-    /// What a person's message does while approvals are open.
+    /// The effect of a person's message while approvals are open. Only for agents and `bobbin.json`. Default:
+    /// `queue`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_message: Option<OnMessage>,
-    /// Seconds until a question ends by itself: 7 days unless given, 30 at most.
+    /// The time until a question expires, in seconds, at most 30 days. Default: 7 days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_after_seconds: Option<u64>,
 }
 
-/// Which calls are asked about.
+/// The policy for approvals. Later values are stricter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Policy {
-    /// Those whose tools say so.
+    /// Only the tools' own settings apply.
     #[default]
     OnRequest,
-    /// Besides, every tool may ask after a failure.
+    /// In addition, every tool may request an approval after a failure, as with the mode `on_failure`.
     OnFailure,
-    /// Besides, every call that is not of a trusted tool.
+    /// In addition, every call needs an approval, unless its tool is in `trusted` or has the tier
+    /// `read_only`.
     UnlessTrusted,
-    /// Nobody is asked: what would need an approval is refused.
+    /// Bobbin asks nobody. Calls that need an approval are refused.
     Never,
 }
 
@@ -248,14 +256,14 @@ impl Policy {
     }
 }
 
-/// What a person's message does while approvals are open.
+/// The effect of a person's message while approvals are open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OnMessage {
-    /// It waits.
+    /// The message waits until the approvals are decided.
     #[default]
     Queue,
-    /// They are denied, and the run goes on with it.
+    /// The open approvals are denied, and the run continues with the message.
     Deny,
 }

@@ -11,74 +11,77 @@ use crate::definitions::prompt::Prompt;
 use crate::definitions::variable::is_default;
 use crate::limits;
 
-/// What may be used. Folder, agent, thread and message only tighten it: of each limit the smallest holds.
+/// A budget. It can be set in `bobbin.json`, for an agent, for a thread and with a message. The smallest
+/// value of each limit applies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Budget {
-    /// Limits of one run.
+    /// The limits of one run.
     #[serde(skip_serializing_if = "is_default")]
     pub run: Limits,
-    /// Limits of all runs of the thread together.
+    /// The limits of all runs of the thread together.
     #[serde(skip_serializing_if = "is_default")]
     pub thread: Limits,
-    /// Share of a limit at which listeners are told, once for each limit; 0.8 unless given.
+    /// The fraction of a limit at which clients receive a warning, once per limit. Default: 0.8.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warn_at: Option<f64>,
-    /// What happens when a limit is reached; `ask` unless given.
+    /// The action when a limit is reached. Default: `ask`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exceeded: Option<OnExceeded>,
-    /// Seconds until the question ends by itself: 7 days unless given, 30 at most.
+    /// For `ask`: the time until the question expires, in seconds, at most 30 days. Default: 7 days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask_expires_after_seconds: Option<u64>,
-    /// What becomes of a run about which nobody has decided; `fail` unless given.
+    /// For `ask`: the outcome of the run after the question expires. Default: `fail`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_expiry: Option<BudgetExpiry>,
-    /// Tokens of the answer that are kept back for the last step of `finish`; 2,000 unless given.
+    /// For `finish`: the number of reply tokens that Bobbin reserves for the last step. Default: 2,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish_reserve_tokens: Option<u64>,
-    /// What a limit on cost means where a model has no price; `refuse` unless given. Of folders and agents only.
+    /// The treatment of models without a price when the cost is limited. Only for agents and `bobbin.json`.
+    /// Default: `refuse`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unpriced: Option<Unpriced>,
-    /// Up to where limits may be raised while threads run. Of `bobbin.json` only.
+    /// The maximum to which limits can be raised while threads run. Only for `bobbin.json`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
 }
 
-/// The limits of a run or a thread. 0 is a limit of 0.
+/// The limits of a run or a thread. 0 is a limit of 0. Default: no limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limits {
-    /// USD.
+    /// The maximum cost, in USD.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
-    /// Tokens: input, cached ones included, and output, reasoning included, as providers report them.
+    /// The maximum number of tokens, as providers report them: input including cached tokens, and output
+    /// including reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// Attempts at models, failed ones too.
+    /// The maximum number of attempts at models, including failed ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_model_calls: Option<u64>,
-    /// Steps of both sides.
+    /// The maximum number of steps of both sides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
-    /// Calls of tools that were begun, those within calls too.
+    /// The maximum number of started tool calls, including calls within calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tool_calls: Option<u64>,
-    /// Seconds in which the run was active; what it waits for people does not count.
+    /// The maximum active time, in seconds. Time that the run waits for people or subagents does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_seconds: Option<u64>,
 }
 
-/// What one subagent may hold of its parent's budget at a time.
+/// The share of its parent's budget that one subagent may hold at a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Share {
-    /// USD at most.
+    /// The maximum amount that the subagent may hold, in USD.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
-    /// The share of what is left that it is lent; 0.25 unless given.
+    /// The fraction of the parent's remaining budget that the subagent gets. Default: 0.25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
@@ -97,54 +100,54 @@ impl Share {
     }
 }
 
-/// Up to where limits may be raised.
+/// The maximum to which limits can be raised.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
-    /// Of one run.
+    /// The maximum for one run.
     #[serde(skip_serializing_if = "is_default")]
     pub run: Limits,
-    /// Of all runs of a thread together.
+    /// The maximum for all runs of a thread together.
     #[serde(skip_serializing_if = "is_default")]
     pub thread: Limits,
 }
 
-/// What happens when a limit is reached.
+/// The action when a limit is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OnExceeded {
-    /// The run waits until a person has decided.
+    /// The run waits until a person decides.
     #[default]
     Ask,
-    /// One last step without tools, then the run is completed.
+    /// The run makes one last step without tools, and is then complete.
     Finish,
     /// The run fails.
     Fail,
 }
 
-/// What becomes of a run about which nobody has decided.
+/// The outcome of a run after its question about the budget expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum BudgetExpiry {
-    /// It fails.
+    /// The run fails.
     #[default]
     Fail,
-    /// One last step without tools, then it is completed.
+    /// The run makes one last step without tools, and is then complete.
     Finish,
 }
 
-/// What a limit on cost means where a model has no price.
+/// The treatment of models without a price when the cost is limited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Unpriced {
-    /// It is a mistake.
+    /// A model without a price is an error in the definitions.
     #[default]
     Refuse,
-    /// The model costs nothing.
+    /// A model without a price costs nothing.
     Ignore,
 }
 

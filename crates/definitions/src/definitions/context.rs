@@ -7,19 +7,22 @@ use crate::definitions::subagent;
 use crate::definitions::variable::is_default;
 use crate::limits;
 
-/// How much of its model's window a request may fill, and when room is made in it.
+/// The part of the model's context window that a request may fill, and the point at which a summary replaces
+/// older messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContextLimits {
-    /// Share of the tokens left for messages from which on a summary takes the place of the older ones: above 0, at most 1;
-    /// 0.85 unless given.
+    /// The fraction of the token budget for messages at which a summary replaces the older ones: more than 0,
+    /// at most 1. Default: 0.85.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger_ratio: Option<f64>,
-    /// Tokens that are left free, because requests are only estimated: 1,024 unless given.
+    /// The number of tokens to keep free, because the size of a request is an estimate. Default: 1,024, at
+    /// most a quarter of the context window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub safety_tokens: Option<u64>,
-    /// Tokens of a request at most, where that is less than its model takes.
+    /// The maximum size of a request, in tokens, if it is less than the model accepts. Default: no other
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_input_tokens: Option<u64>,
 }
@@ -40,42 +43,43 @@ impl ContextLimits {
     }
 }
 
-/// How a summary is made that stands in requests for the older messages of the thread.
+/// The settings of the summary that replaces the older messages of the thread in requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SummarySettings {
-    /// Name of the model that writes it; the prompt's unless given.
+    /// The name of the model that writes the summary. Default: the prompt's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Name of a prompt whose text says how it is written; there is a built-in one.
+    /// The name of a prompt whose text has the instructions for the summary. Default: built-in instructions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// Tokens that it has at most; 1,500 unless given.
+    /// The maximum length of the summary, in tokens. Default: 1,500.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// Complete turns that must have come since the last one; 6 unless given.
+    /// The minimum number of complete turns between two summaries. Default: 6.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_turns: Option<u32>,
-    /// Share of the tokens left for messages that stays with messages after it: above 0, below 1; 0.5 unless given.
+    /// The fraction of the token budget for messages that remains for messages after a summary: more than 0,
+    /// less than 1. Default: 0.5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_ratio: Option<f64>,
-    /// When it is written.
+    /// The time at which the summary is written. Default: `background`.
     #[serde(skip_serializing_if = "is_default")]
     pub mode: SummaryMode,
 }
 
-/// When a summary is written.
+/// The time at which a summary is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SummaryMode {
-    /// Beside the run.
+    /// The summary is written beside the run. Requests continue without it until it is ready.
     #[default]
     Background,
-    /// The step that needs it waits for it, a minute at most.
+    /// The step that needs the summary waits for it, at most one minute.
     BeforeStep,
-    /// Never.
+    /// No summary is written or sent.
     Off,
 }
 

@@ -7,32 +7,33 @@ use crate::definitions::schema;
 use crate::definitions::tool::Implementation;
 use crate::definitions::variable::Variable;
 
-/// Something that a thread does at a time, once or again and again.
+/// An effect: work that a thread does at a scheduled time, once or repeatedly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Effect {
-    /// Its name, for whoever schedules it; the file's name unless given. Letters, digits, `_` and `-`, at most 64.
+    /// The effect's name, by which it is scheduled: letters, digits, `_` and `-`, at most 64 characters.
+    /// Default: the name of its file.
     #[serde(default)]
     pub name: String,
-    /// What it does.
+    /// The effect's purpose.
     pub description: String,
-    /// JSON Schema of its arguments, an object at the top; without it any object is taken. Checked when the effect is
-    /// scheduled and again when it runs.
+    /// The JSON Schema of the arguments. It describes an object. Bobbin checks the arguments when the effect
+    /// is scheduled and again when it runs. Default: any object is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
     pub args: Option<Value>,
-    /// What runs.
+    /// The implementation that runs.
     pub run: Implementation,
-    /// Milliseconds after which an attempt counts as failed: for http 60,000 unless given, for native 600,000; 600,000
-    /// at most.
+    /// The time limit of one attempt, in milliseconds, at most 600,000. After it the attempt fails. Default:
+    /// 60,000 for `http` and 600,000 for `native` and `code`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Attempts before it is given up, 1 to 20; 6 unless given. Between them it waits 1 s, 2 s, 4 s, and so on, at
-    /// most an hour. An attempt whose process was lost counts.
+    /// The maximum number of attempts, 1 to 20. The pauses between them are 1 s, 2 s, 4 s and so on, at most
+    /// one hour. An attempt that ends in a crash counts. Default: 6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// Values it needs.
+    /// The variables that the effect needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,
 }

@@ -49,20 +49,21 @@ pub const RESERVED: [&str; 34] = [
     "waits",
 ];
 
-/// Something that answers a route of a thread's own.
+/// A custom endpoint: an implementation for a route below a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Endpoint {
-    /// What it is for, for people.
+    /// The endpoint's purpose, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What runs.
+    /// The implementation that runs.
     pub run: Implementation,
-    /// Milliseconds after which a request counts as failed; 60,000 unless given and 600,000 at most.
+    /// The time limit of a request, in milliseconds, at most 600,000. After it the request fails. Default:
+    /// 60,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Values it needs.
+    /// The variables that the endpoint needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,
 }

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// A name alone, or an object. Decides by the value's type, so that a mistake inside the object is reported where it
-/// is (an untagged enum would only say that nothing matched).
+/// A name, or an object. The type of the value selects the form, so that an error inside the object is
+/// reported at its position. (An untagged enum would only report that no form matched.)
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -39,7 +39,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for StringOr<T> {
     }
 }
 
-/// A text alone, or a list.
+/// A text, or a list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -5,58 +5,61 @@ use serde::{Deserialize, Serialize};
 use crate::definitions::tool::Implementation;
 use crate::definitions::variable::Variable;
 
-/// One implementation of a hook. It runs where a prompt or an agent lists its id.
+/// A hook: code that runs at one point of a thread's work. It runs if a prompt or an agent lists its id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hook {
-    /// Its id, for the prompts and agents that list it; the file's name unless given. Lower-case letters, digits and
-    /// `_`, starting with a letter, at most 64.
+    /// The hook's id, by which prompts and agents list it: lower-case letters, digits and `_`, starting with
+    /// a letter, at most 64 characters. Default: the name of its file.
     #[serde(default)]
     pub id: String,
-    /// When it runs, and what it is given.
+    /// The point at which the hook runs. It defines the hook's arguments.
     pub hook: HookName,
-    /// What it does, for whoever reads the definitions.
+    /// The hook's purpose, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What runs.
+    /// The implementation that runs.
     pub run: Implementation,
-    /// Milliseconds after which it counts as failed; 30,000 unless given, and at most.
+    /// The time limit of a call, in milliseconds, at most 30,000. After it the hook fails. Default: 30,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Values it needs; from the thread, the account, the instance, the agent or the active prompt.
+    /// The variables that the hook needs. Values come from the thread, the account, the instance, the agent
+    /// or the active prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,
 }
 
-/// The twelve hooks (spec §9.2).
+/// The twelve points at which hooks run (spec §9.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum HookName {
-    /// A thread was created. Observes.
+    /// After a thread was created. The hook only observes.
     AfterThreadCreated,
-    /// A subagent's thread was created. Observes.
+    /// After the thread of a subagent was created. The hook only observes.
     AfterSubagentCreated,
-    /// The system prompt of a request is rendered. Changes its text.
+    /// After the system prompt of a request was rendered. The hook may change its text.
     AfterSystemMessage,
-    /// The stored messages of a request. Leaves out, moves or changes them, in that request alone.
+    /// For each request, with the stored messages. The hook may remove, move or change messages, in this
+    /// request only.
     FilterMessages,
-    /// The messages of a request as the model will get them. Changes them, in that request alone, or ends the run.
+    /// For each request, with the messages as the model receives them. The hook may change them, in this
+    /// request only, or end the run.
     PrefilterLlmHistory,
-    /// A message is about to be stored. Changes it.
+    /// Before a message is stored. The hook may change the message.
     BeforeCreateMessage,
-    /// A message was stored. Observes.
+    /// After a message was stored. The hook only observes.
     AfterCreateMessage,
-    /// A stored message is about to be changed. Changes the change.
+    /// Before a stored message is changed. The hook may modify the change.
     BeforeUpdateMessage,
-    /// A stored message was changed. Observes.
+    /// After a stored message was changed. The hook only observes.
     AfterUpdateMessage,
-    /// A tool result is about to be stored. Changes it.
+    /// Before a tool result is stored. The hook may change the result.
     BeforeStoreToolResult,
-    /// A call worked. Changes its result, or drops the call.
+    /// After a tool call succeeded. The hook may change the result or remove the call.
     AfterToolCallSuccess,
-    /// A call failed. Changes its result, also into a success, or drops the call.
+    /// After a tool call failed. The hook may change the result, also into a success, or remove the call.
     AfterToolCallFailure,
 }
 

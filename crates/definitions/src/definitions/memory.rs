@@ -15,53 +15,53 @@ use crate::json;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Memory {
-    /// Its name in prompts and routes; the file's name unless given.
+    /// The memory's name in prompts and routes. Default: the name of its file.
     #[serde(default)]
     pub name: String,
-    /// What is in it, for people and for the model.
+    /// The memory's contents, for people and for the model.
     pub description: String,
-    /// Whose it is; the thread's own unless given.
+    /// The scope of the memory: who shares it. Default: `thread`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub scope: MemoryScope,
-    /// Name of a model of kind `embedding`. Without one, texts are found by their words alone.
+    /// The name of a model of the kind `embedding`. Default: none, and texts are found only by their words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedding: Option<String>,
-    /// How texts are cut.
+    /// The size of chunks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub chunk: Chunking,
-    /// How they are found.
+    /// The search settings.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retrieval: Retrieval,
-    /// What comes in by itself.
+    /// The texts that the memory collects automatically.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sources: MemorySources,
-    /// How much it holds.
+    /// The limits of the memory.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: MemoryLimits,
 }
 
-/// Whose a memory is.
+/// The scope of a memory: who shares it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MemoryScope {
-    /// The thread's own.
+    /// The memory belongs to one thread.
     #[default]
     Thread,
-    /// That of all threads of an owner.
+    /// The memory belongs to all threads of an owner.
     Owner,
-    /// Everybody's, written by administrators.
+    /// The memory belongs to all threads. Administrators write to it.
     Instance,
 }
 
-/// How texts are cut.
+/// The size of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Chunking {
-    /// Characters of a chunk at most.
+    /// The maximum length of a chunk, in characters. Default: 640.
     pub chars: usize,
-    /// Characters that a chunk shares with the one before it.
+    /// The number of characters that a chunk shares with the previous one. Default: 96.
     pub overlap: usize,
 }
 
@@ -71,22 +71,23 @@ impl Default for Chunking {
     }
 }
 
-/// How texts are found.
+/// The search settings of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Retrieval {
-    /// Chunks that are put before the model, at most.
+    /// The maximum number of chunks that are inserted before a turn, 1 to 20. It is also the default number
+    /// of results of a search over HTTP. Default: 8.
     pub top_k: usize,
-    /// How much it counts that the meaning is near.
+    /// The weight of the similarity in meaning (vectors). Default: 0.7.
     pub vector_weight: f64,
-    /// How much it counts that the words are the same.
+    /// The weight of matching words. Default: 0.3.
     pub text_weight: f64,
-    /// How both come to one score.
+    /// The method that combines both results into one score. Default: `weighted`.
     pub fusion: Fusion,
-    /// What scores less is left out.
+    /// The minimum score. Chunks with a lower score are left out. Default: 0.
     pub min_score: f64,
-    /// Tokens that are put before the model, at most.
+    /// The maximum number of tokens that are inserted before a turn. Default: 1,500.
     pub max_tokens: usize,
 }
 
@@ -103,30 +104,31 @@ impl Default for Retrieval {
     }
 }
 
-/// How two lists come to one.
+/// The method that combines two result lists into one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Fusion {
-    /// Each list is scaled to 0…1; then the weighted sum.
+    /// The weighted sum of the scores. The scores of each list are first scaled to 0…1.
     #[default]
     Weighted,
-    /// By places: the weighted sum of 1 / (60 + place). Needs no scale.
+    /// The weighted sum of 1 / (60 + rank). It needs no scaling.
     Rrf,
 }
 
-/// What comes into a memory by itself.
+/// The texts that a memory collects automatically.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemorySources {
-    /// What people and models say, once the run has ended.
+    /// If `true`, the memory collects the messages of users and models after each run. Default: `false`.
     #[serde(skip_serializing_if = "is_default")]
     pub messages: bool,
-    /// Files of the thread with these paths, such as `/handbook/**`; only of the scope `thread`.
+    /// The paths of thread files to collect, such as `/handbook/**`. Only for the scope `thread`. Default:
+    /// none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// What the model's tools save.
+    /// If `true`, models may save, change and delete notes. Default: `true`.
     #[serde(skip_serializing_if = "is_true")]
     pub notes: bool,
 }
@@ -137,12 +139,12 @@ impl Default for MemorySources {
     }
 }
 
-/// How much a memory holds.
+/// The limits of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryLimits {
-    /// Chunks.
+    /// The maximum number of chunks. Default: 50,000.
     pub chunks: usize,
 }
 
@@ -152,33 +154,34 @@ impl Default for MemoryLimits {
     }
 }
 
-/// How a prompt uses a memory.
+/// The use of a memory by a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryEntry {
-    /// Name of the memory.
+    /// The name of the memory.
     pub name: String,
-    /// Whether what fits the messages of a turn is put before them.
+    /// If `true`, Bobbin searches the memory before a turn and inserts the results before the turn's
+    /// messages. Default: `false`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub inject: bool,
-    /// What the model may do with it.
+    /// The actions that the model may perform on the memory. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<MemoryTool>,
 }
 
-/// What a model may do with a memory.
+/// An action of a model on a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MemoryTool {
-    /// `memory_search`.
+    /// The tool `memory_search`.
     Search,
-    /// `memory_save`.
+    /// The tool `memory_save`.
     Save,
-    /// `memory_update`.
+    /// The tool `memory_update`.
     Update,
-    /// `memory_delete`.
+    /// The tool `memory_delete`.
     Delete,
 }
 

@@ -11,99 +11,103 @@ use crate::sorted::SortedMap;
 
 /// A model that prompts refer to by name (spec §3.1).
 ///
-/// Its address and key come from the deployment alone (Worker variables and secrets), never from a thread, agent or
-/// prompt: otherwise whoever creates a thread could send the deployment's key elsewhere.
+/// Its address and key come only from the deployment (Worker variables and secrets), never from a thread, an
+/// agent or a prompt. Otherwise a client that creates a thread could send the deployment's key elsewhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Model {
-    /// Its name in prompts and fallbacks; the file's name unless given.
+    /// The model's name in prompts and fallbacks. Default: the name of its file.
     #[serde(default)]
     pub name: String,
-    /// What answers its requests: `openai` (responses or chat completions, at any address that speaks one of them),
-    /// `anthropic` (its messages), `workers-ai` (models of Cloudflare's, by the binding `AI`, without a key), `demo` (built-in
-    /// and deterministic, needs no network), or what a crate of your own registers.
+    /// The provider: `openai` (responses or chat completions, at any address that supports one of them),
+    /// `anthropic` (the messages API), `workers-ai` (models of Cloudflare, by the binding `AI`, without a
+    /// key), `demo` (built in and deterministic, without a network), or a provider that your own crate
+    /// registers.
     pub provider: Provider,
-    /// Of `openai`: which of its two APIs is spoken. Unless given, responses at OpenAI itself and chat completions at every
-    /// other address.
+    /// For `openai`: the API to use. Default: `auto`, which means responses at OpenAI itself and chat
+    /// completions at every other address, unless `baseUrl` ends with the path of one of them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub api: Api,
     /// The provider's id of the model.
     pub model: String,
-    /// Where the provider's API is, such as `https://api.example.com/v1`. May hold `{{env NAME}}`, resolved from the
-    /// deployment. While a name in it is unset the model is not used, with one exception: where `baseUrl` is
-    /// `{{env OPENAI_BASE_URL}}` and the key that of `OPENAI_API_KEY` (or both of `ANTHROPIC_…`), the provider's own
-    /// address is meant.
+    /// The address of the provider's API, such as `https://api.example.com/v1`. It may contain
+    /// `{{env NAME}}`, with values of the deployment. While one of these values is unset, Bobbin does not use
+    /// the model. There is one exception: if `baseUrl` is `{{env OPENAI_BASE_URL}}` and the key is
+    /// `OPENAI_API_KEY` (or the same with `ANTHROPIC_…`), Bobbin uses the provider's own address. Default:
+    /// the provider's own address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Name of the deployment's secret that holds the API key; the provider's usual name (`OPENAI_API_KEY`,
-    /// `ANTHROPIC_API_KEY`) unless
-    /// given. With a `baseUrl` there is no usual name: a key goes to another address only where this says so.
+    /// The name of the deployment's secret that contains the API key. Default: `OPENAI_API_KEY` or
+    /// `ANTHROPIC_API_KEY`, by provider. With a `baseUrl` there is no default: set this field to send a key
+    /// to another address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
-    /// What it gives: answers unless this says otherwise.
+    /// The kind of model. Default: `chat`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub kind: ModelKind,
-    /// Of an embedding model: numbers of a vector, where it can give several lengths. 256 of `demo`.
+    /// For an embedding model: the length of a vector, for models that offer several lengths. Default: the
+    /// model's own; 256 for `demo`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimensions: Option<usize>,
-    /// Of an embedding model: what stands before a question.
+    /// For an embedding model: the text before each question. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query_prefix: Option<String>,
-    /// Of an embedding model: what stands before a text in which answers are looked for.
+    /// For an embedding model: the text before each document text. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document_prefix: Option<String>,
-    /// Of an embedding model: texts of one request; 64 unless given.
+    /// For an embedding model: the number of texts in one request. Default: 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<usize>,
-    /// USD for a million input tokens.
+    /// The price of a million input tokens, in USD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_price: Option<f64>,
-    /// USD for a million output tokens.
+    /// The price of a million output tokens, in USD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_price: Option<f64>,
-    /// USD for a million input tokens that came from the provider's cache; the input price unless given.
+    /// The price of a million input tokens from the provider's cache, in USD. Default: the input price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_price: Option<f64>,
-    /// What it can do.
+    /// The model's capabilities.
     #[serde(default, skip_serializing_if = "is_default")]
     pub capabilities: Capabilities,
-    /// Names of the models to try, in this order, once this one has failed or cannot be used (no key). Their own
+    /// The names of the models to try, in this order, if this one fails or cannot be used (no key). Their own
     /// fallbacks are not followed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<String>,
-    /// How a request that failed is made again, where neither the run, the prompt nor the folder says.
+    /// The retry policy for failed requests. It applies if the run, the prompt and `bobbin.json` have no
+    /// policy for models.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Policy,
-    /// How long it may be silent.
+    /// The time limits for silence.
     #[serde(default, skip_serializing_if = "is_default")]
     pub timeouts: Timeouts,
-    /// Merged into the body of every request, such as `{"temperature": 0.2}`.
+    /// Options that are merged into the body of every request, such as `{"temperature": 0.2}`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provider_options: Map<String, Value>,
 }
 
-/// What a model gives.
+/// The kind of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ModelKind {
-    /// Answers, for prompts.
+    /// The model replies to messages. Prompts use it.
     #[default]
     Chat,
-    /// Vectors of texts, for memories.
+    /// The model computes vectors of texts. Memories use it.
     Embedding,
 }
 
-/// How long a model may be silent.
+/// The time limits for the silence of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timeouts {
-    /// Milliseconds until its answer begins; 120,000 unless given.
+    /// The longest wait for the start of the reply, in milliseconds, at most 900,000. Default: 120,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_chunk_ms: Option<u64>,
-    /// Milliseconds of silence in the middle of its answer; 45,000 unless given.
+    /// The longest silence after the start of the reply, in milliseconds, at most 900,000. Default: 45,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stall_ms: Option<u64>,
 }
@@ -124,12 +128,12 @@ fn us(ms: Option<u64>, usual_us: i64) -> i64 {
     ms.and_then(|ms| i64::try_from(ms).ok()?.checked_mul(1000)).unwrap_or(usual_us)
 }
 
-/// Which API of OpenAI's is spoken.
+/// One of OpenAI's APIs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Api {
-    /// What the server at the model's address is known to want.
+    /// The API is chosen by the model's address.
     #[default]
     Auto,
     /// Chat completions.
@@ -138,20 +142,20 @@ pub enum Api {
     Responses,
 }
 
-/// What answers requests.
+/// The provider of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
 pub enum Provider {
-    /// Responses or chat completions ([`Api`]), at any address that speaks one of them.
+    /// Responses or chat completions ([`Api`]), at any address that supports one of them.
     Openai,
-    /// Anthropic's messages.
+    /// Anthropic's messages API.
     Anthropic,
-    /// Cloudflare's models, by a binding: no address and no key.
+    /// Cloudflare's models, by a binding. They need no address and no key.
     WorkersAi,
-    /// The built-in deterministic model; needs no network and no key.
+    /// The built-in deterministic model. It needs no network and no key.
     Demo,
-    /// One that a crate registers (`bobbin::models::register`).
+    /// A provider that a crate registers (`bobbin::models::register`).
     Registered(String),
 }
 
@@ -207,64 +211,67 @@ impl Provider {
     }
 }
 
-/// What a model can do (spec §3.2).
+/// The capabilities of a model (spec §3.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Capabilities {
-    /// Tokens of prompt and answer together.
+    /// The size of the context window, in tokens: prompt and reply together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_context_tokens: Option<u64>,
-    /// Tokens of one answer, reasoning included.
+    /// The maximum length of one reply, in tokens, including reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
-    /// What chat completions call the limit of an answer: `max_completion_tokens`, `max_tokens`, or `null` for servers that
-    /// know neither. Unless given the former for OpenAI itself and the latter for every other server.
+    /// For chat completions: the server's name for the limit of a reply. Use `max_completion_tokens`,
+    /// `max_tokens`, or `null` for a server without such a limit. Default: `max_completion_tokens` for OpenAI
+    /// itself, `max_tokens` for every other server.
     #[serde(skip_serializing_if = "is_default")]
     pub output_limit_param: OutputLimitParam,
-    /// Whether user messages may carry images.
+    /// If `true`, requests may contain images. Default: `false`.
     #[serde(skip_serializing_if = "is_default")]
     pub supports_images: bool,
-    /// Whether it can call tools; without it no tools are sent.
+    /// If `true`, the model can call tools. If `false`, no tools are sent. Default: `true`.
     #[serde(skip_serializing_if = "is_true")]
     pub supports_tool_calls: bool,
-    /// Whether its answers can be streamed.
+    /// If `true`, replies are streamed. If `false`, each reply is requested in one piece. Default: `true`.
     #[serde(skip_serializing_if = "is_true")]
     pub supports_streaming: bool,
-    /// Whether an answer of which a part was shown may be begun anew, which clients are told with `message_reset`.
-    /// Otherwise the run fails once a stream breaks off after its first words.
+    /// If `true`, Bobbin may request a reply again after a part of it was shown. Clients then receive
+    /// `message_reset`. If `false`, the run fails when a reply breaks off after its first part. Default:
+    /// `true`.
     #[serde(skip_serializing_if = "is_true")]
     pub restartable: bool,
-    /// Whether it can be held to JSON.
+    /// If `true`, the model can be required to reply in JSON. Default: `false`.
     #[serde(skip_serializing_if = "is_default")]
     pub supports_json_mode: bool,
-    /// The provider's words for efforts of reasoning, by level from `"0"` to `"100"`; `null` switches it off.
+    /// The provider's names for levels of reasoning effort, by level from `"0"` to `"100"`. `null` turns
+    /// reasoning off.
     #[serde(skip_serializing_if = "SortedMap::is_empty")]
     pub reasoning_levels: SortedMap<String, Option<String>>,
 }
 
-/// What chat completions call the limit of an answer.
+/// The name of the reply limit in chat completions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Option<OutputLimitName>", into = "Option<OutputLimitName>")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "Option<OutputLimitName>"))]
 pub enum OutputLimitParam {
-    /// What the server at the model's address is known to take.
+    /// The name is chosen by the model's address.
     #[default]
     ByAddress,
-    /// This.
+    /// The given name.
     Named(OutputLimitName),
-    /// It knows none.
+    /// The server has no such limit.
     None,
 }
 
-/// A name of the limit of an answer.
+/// A name of the reply limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OutputLimitName {
-    /// OpenAI's name of today.
+    /// OpenAI's current name.
     MaxCompletionTokens,
-    /// The one that most other servers know.
+    /// The name that most other servers use.
     MaxTokens,
 }
 

@@ -10,43 +10,46 @@ use crate::definitions::prompt::Prompt;
 use crate::json;
 use crate::text::percent_decoded;
 
-/// `mcp` of `bobbin.json`.
+/// The tools, prompts and resources that MCP clients can use (`mcp` in `bobbin.json`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Offered"))]
 pub struct McpOffer {
-    /// Names of tools that clients may call.
+    /// The names of tools that clients may call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
-    /// Names of tools that make prompts: their arguments are the prompt's, and what they give is its messages.
+    /// The names of tools that produce prompts. The tool's arguments are the prompt's arguments, and its
+    /// result becomes the prompt's messages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<String>,
-    /// What clients may read.
+    /// The resources that clients may read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<OfferedResource>,
 }
 
-/// A resource, or all those that a template stands for.
+/// A resource, or all resources that match a URI template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OfferedResource {
-    /// Its address.
+    /// The resource's URI.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uri: String,
-    /// Instead of one address: those of many, such as `orders://{id}/invoice`. What stands for `{id}` is the tool's argument `id`.
+    /// The template for the URIs of many resources, such as `orders://{id}/invoice`, instead of `uri`. The
+    /// part at `{id}` becomes the tool's argument `id`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uri_template: String,
-    /// What people see; the tool's name unless given.
+    /// The resource's name, for people. Default: the tool's name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What is in it; what the tool says of itself unless given.
+    /// The resource's contents, for people. Default: the tool's description.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The type of its text: `text/plain` unless given. Files that the tool gives have types of their own.
+    /// The MIME type of the resource's text. Files in the tool's result have their own types. Default:
+    /// `text/plain`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mime_type: String,
-    /// The tool that reads it.
+    /// The name of the tool that reads the resource.
     pub tool: String,
 }
 

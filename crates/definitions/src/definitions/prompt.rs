@@ -18,84 +18,89 @@ use crate::definitions::subagent::{Immediate, Resumable, Workers};
 use crate::definitions::variable::{Variable, VariableKind, is_default};
 use crate::sorted::SortedMap;
 
-/// A prompt (spec §5.1).
+/// A prompt (spec §5.1): a system prompt with its model, its tools and the settings of its steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Prompt {
-    /// Its name; the file's name unless given.
+    /// The prompt's name. Default: the name of its file.
     #[serde(default)]
     pub name: String,
-    /// What a model reads when the prompt is listed as a tool.
+    /// The description of the prompt as a tool. The calling model reads it.
     pub tool_description: String,
     /// The system prompt. In a Markdown file, the text below the front matter.
     pub prompt: PromptText,
-    /// Name of the model.
+    /// The name of the model.
     pub model: String,
-    /// Whether earlier turns are sent; the current turn always is.
+    /// If `true`, requests contain earlier turns. The current turn is always sent. Default: `false`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub include_chat: bool,
-    /// Whether tool calls and results of earlier turns are sent.
+    /// If `true`, requests contain the tool calls and results of earlier turns. Default: `false`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub include_past_tools: bool,
-    /// Whether one reply may hold several calls. They run one after another all the same, unless `parallelReadOnly` is set.
+    /// If `true`, one reply may contain several tool calls. They still run one after another, unless
+    /// `parallelReadOnly` is set. Default: `false`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub parallel_tool_calls: bool,
-    /// Whether neighbouring calls of a reply run at the same time if their tools are of the tier `read_only`: six at most.
-    /// Their results keep the order of the calls.
+    /// If `true`, neighbouring calls of one reply run at the same time if their tools have the tier
+    /// `read_only`, at most six. Their results keep the order of the calls. Needs
+    /// `parallelToolCalls`. Default: `false`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub parallel_read_only: bool,
-    /// Whether the model may, must or must not call a tool.
+    /// The rule for tool calls: the model decides, must not call a tool, or must call one. Default: `auto`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tool_choice: ToolChoice,
-    /// What the model may call.
+    /// The tools, prompts and agents that the model may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolEntry>,
-    /// Values it needs; only those of type `text` may be rendered by `env` parts.
+    /// The variables that the prompt needs. `env` parts may render only those of type `text`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,
-    /// Values that hold where nothing else gives one.
+    /// Default values of variables. Bobbin uses them if nothing else sets a value.
     #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
     pub env: SortedMap<String, String>,
-    /// How many of the newest messages keep their images.
+    /// The number of newest messages whose images are sent. An older image becomes a line of text. Default:
+    /// 10.
     #[serde(default = "ten", skip_serializing_if = "is_ten")]
     pub recent_image_threshold: u32,
-    /// Merged over the model's options.
+    /// Options for the provider. They are merged over the model's `providerOptions`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provider_options: Map<String, Value>,
-    /// JSON Schema of the arguments when the prompt is called as a tool.
+    /// The JSON Schema of the arguments when the prompt is called as a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
     pub required_schema: Option<Value>,
-    /// How much the model is to reason.
+    /// The amount of reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
-    /// What the text of an answer is; plain text unless given.
+    /// The format of the reply. Default: `{ "type": "text" }`, plain text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_format: Option<ResponseFormat>,
-    /// Ids of hooks, instead of the agent's.
+    /// The ids of hooks. They replace the agent's hooks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
-    /// Which calls people are asked about, besides what the agent and the folder say.
+    /// The prompt's approval settings: which tool calls need the approval of a person. They add to those of
+    /// the agent and of `bobbin.json`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub approvals: Approvals,
-    /// Its skills: `"*"`, or a list.
+    /// The prompt's skills: `"*"` for all, or a list.
     #[serde(default, skip_serializing_if = "is_default")]
     pub skills: Skills,
-    /// Memories that it uses.
+    /// The memories that the prompt uses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryEntry>,
-    /// How what fails in its steps is tried again, where the run does not say.
+    /// The retry policies for failures in the prompt's steps. The policies of the run have priority.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Retry,
-    /// How much of its model's window a request may fill.
+    /// The part of the model's context window that a request may fill.
     #[serde(default, skip_serializing_if = "is_default")]
     pub context: ContextLimits,
-    /// A summary that stands for the older messages of the thread: `true`, or how it is made. For prompts with `includeChat`.
+    /// A summary that replaces the older messages of the thread in requests: `true` for the defaults, or its
+    /// settings. Needs `includeChat`. Default: no summary.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "context::summary")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<subagent::BoolOr<SummarySettings>>"))]
     pub summary: Option<SummarySettings>,
-    /// Workers that its model leads: it makes subagents, and waits for several of them.
+    /// The workers that the prompt's model leads: it creates subagents and waits for several of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subagents: Option<Workers>,
 }
@@ -108,14 +113,14 @@ fn is_ten(n: &u32) -> bool {
     *n == ten()
 }
 
-/// The text of a prompt, whole or in parts.
+/// The text of a prompt, as one text or in parts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StringOrList<PromptPart>", into = "StringOrList<PromptPart>")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PromptText {
-    /// As it is.
+    /// One text, used unchanged.
     Text(String),
-    /// Joined without a separator.
+    /// Parts that are joined without a separator.
     Parts(Vec<PromptPart>),
 }
 
@@ -142,68 +147,69 @@ impl From<PromptText> for StringOrList<PromptPart> {
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PromptPart {
-    /// A text as it is.
+    /// A text, used unchanged.
     Text {
         /// The text.
         content: String,
     },
-    /// Another prompt's text.
+    /// The text of another prompt.
     Include {
-        /// Its name.
+        /// The name of the other prompt.
         prompt: String,
     },
-    /// A variable's value.
+    /// The value of a variable.
     Env {
-        /// Its name. It must be declared with type `text`.
+        /// The name of the variable. It must be declared with type `text`.
         property: String,
     },
 }
 
-/// What the text of an answer is (spec §4.2).
+/// The format of a reply (spec §4.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ResponseFormat {
-    /// Any text.
+    /// Plain text.
     Text,
-    /// JSON, to which the model is held; it must declare `supportsJsonMode`.
+    /// JSON. The model must declare `supportsJsonMode`.
     Json {
-        /// JSON Schema of the answer, an object's.
+        /// The JSON Schema that the reply must match. It describes an object. Default: any JSON.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
         schema: Option<Value>,
     },
 }
 
-/// How much a model is to reason (spec §5.3).
+/// The amount of reasoning (spec §5.3).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reasoning {
-    /// In words.
+    /// The reasoning effort as a level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// In tokens.
+    /// The reasoning effort as a number of tokens, for providers that count in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// Whether nobody is to read the reasoning: its text is neither streamed nor stored.
+    /// If `true`, the text of the reasoning is neither streamed nor stored. Default: `false`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exclude: bool,
-    /// Whether the reasoning of earlier turns is sent again, to the prompt and model that wrote it.
+    /// If `true`, requests contain the reasoning of earlier turns. Only the prompt and the model that wrote
+    /// it receive it. Default: `false`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub include: bool,
 }
 
-/// An effort of reasoning.
+/// A level of reasoning effort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Effort {
     /// Level 33 of 100.
     Low,
-    /// Level 66.
+    /// Level 66 of 100.
     Medium,
-    /// Level 100.
+    /// Level 100 of 100.
     High,
 }
 
@@ -218,40 +224,48 @@ impl Effort {
     }
 }
 
-/// Something that a prompt's model may call (spec §5.4). In a file, its name alone will do.
+/// A tool, prompt or agent that the model may call (spec §5.4). In a file, its name is enough.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StringOr<ToolEntryObject>", into = "StringOr<ToolEntryObject>")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolEntry {
-    /// The tool, prompt or agent; `mcp:NAME` for tools of the MCP server of that name ([`ToolEntry::mcp`]).
+    /// The name of the tool, prompt or agent. `mcp:NAME` means the tools of the MCP server `NAME`
+    /// ([`ToolEntry::mcp`]).
     pub name: String,
-    /// Of an MCP server's entry: which of its tools; all unless given.
+    /// For an MCP server: the names of its tools to include. Default: all.
     pub tools: Option<Vec<String>>,
-    /// Values that only these calls see, above all others (spec §35.1); for function tools.
+    /// Values that only calls of this tool see. They have priority over all others (spec §35.1). Only for
+    /// function tools.
     pub env: SortedMap<String, String>,
-    /// Handed to the tool with every call; for function tools.
+    /// Options that Bobbin passes to the tool with every call. The model does not see them. Only for function
+    /// tools.
     pub options: Map<String, Value>,
-    /// Whether the result of a prompt holds its text; it does unless this is `false`.
+    /// For a prompt: if `true`, the result contains the text of its reply. Default: `true`.
     pub include_text_response: Option<bool>,
-    /// Whether it holds the calls that the prompt made, with their results; it does unless this is `false`.
+    /// For a prompt: if `true`, the result contains the calls that it made, with their results. Default:
+    /// `true`.
     pub include_tool_calls: Option<bool>,
-    /// Whether it says what went wrong when one of them failed; it does unless this is `false`.
+    /// For a prompt: if `true`, the result contains the errors of its calls. Default: `true`.
     pub include_errors: Option<bool>,
-    /// The argument whose value is the user message that a prompt or an agent begins with.
+    /// For a prompt or an agent: the argument that becomes the first user message. Default for prompts and
+    /// subagents: all arguments, as JSON.
     pub init_user_message_property: Option<String>,
-    /// The argument that names the files of that message: a path or a list of paths.
+    /// For a prompt or an agent: the argument that names the files of the first message. Its value is a path
+    /// or a list of paths.
     pub init_attachments_property: Option<String>,
-    /// The argument that gives a subagent its name.
+    /// For a subagent: the argument that becomes its name.
     pub init_agent_name_property: Option<String>,
-    /// Whether a call of a subagent waits for what it answers ([`ToolEntry::blocks`]).
+    /// For a subagent: if `true`, a call waits for the result ([`ToolEntry::blocks`]). If `false`, the result
+    /// arrives as a message. Default: `true`.
     pub blocking: Option<bool>,
-    /// The variable that must say `true`, `1` or `yes` for the subagent to be there at all.
+    /// For a subagent: the name of a variable. The entry exists only while its value is `true`, `1` or `yes`.
     pub optional: Option<String>,
-    /// Begun when the prompt becomes active, without a call.
+    /// For a subagent: it starts when the prompt becomes active, without a call.
     pub immediate: Option<Immediate>,
-    /// Can be written to again; otherwise the subagent is called like a tool and ends with its answer.
+    /// For a subagent: it can receive more messages. Otherwise it is called like a tool and ends with its
+    /// result.
     pub resumable: Option<Resumable>,
-    /// What a subagent may hold of its parent's budget at a time.
+    /// For a subagent: the maximum share of its parent's budget that it may hold at a time.
     pub budget: Option<Share>,
 }
 
@@ -263,55 +277,62 @@ pub struct ToolEntry {
     schemars(inline, extend("anyOf" = [{ "required": ["name"] }, { "required": ["mcp"] }]))
 )]
 struct ToolEntryObject {
-    /// The tool, prompt or agent; `mcp:NAME` for tools of an MCP server.
+    /// The name of the tool, prompt or agent. `mcp:NAME` means the tools of the MCP server `NAME`.
     #[serde(default)]
     name: String,
-    /// Instead of a name: the MCP server whose tools these are.
+    /// The name of an MCP server, instead of `name`. The entry means its tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mcp: Option<String>,
-    /// Of an MCP server: which of its tools, by their names there; all unless given.
+    /// For an MCP server: the names of its tools to include, as the server lists them. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<String>>,
-    /// Values that only these calls see, above all others; for function tools.
+    /// Values that only calls of this tool see. They have priority over all others. Only for function tools.
     #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
     env: SortedMap<String, String>,
-    /// Handed to the tool with every call; for function tools.
+    /// Options that Bobbin passes to the tool with every call. The model does not see them. Only for function
+    /// tools.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     options: Map<String, Value>,
-    /// Whether the result of a prompt holds its text; it does unless this is `false`.
+    /// For a prompt: if `true`, the result contains the text of its reply. Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     include_text_response: Option<bool>,
-    /// Whether it holds the calls that the prompt made, with their results; it does unless this is `false`.
+    /// For a prompt: if `true`, the result contains the calls that it made, with their results. Default:
+    /// `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     include_tool_calls: Option<bool>,
-    /// Whether it says what went wrong when one of them failed; it does unless this is `false`.
+    /// For a prompt: if `true`, the result contains the errors of its calls. Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     include_errors: Option<bool>,
-    /// The argument whose value is the user message that a prompt or an agent begins with.
+    /// For a prompt or an agent: the argument that becomes the first user message. Default for prompts and
+    /// subagents: all arguments, as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     init_user_message_property: Option<String>,
-    /// The argument that names the files of that message: a path or a list of paths.
+    /// For a prompt or an agent: the argument that names the files of the first message. Its value is a path
+    /// or a list of paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     init_attachments_property: Option<String>,
-    /// The argument that gives a subagent its name.
+    /// For a subagent: the argument that becomes its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     init_agent_name_property: Option<String>,
-    /// Whether a call of a subagent waits for what it answers; it does unless this is `false`.
+    /// For a subagent: if `true`, a call waits for the result. If `false`, the result arrives as a message.
+    /// Default: `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     blocking: Option<bool>,
-    /// The variable that must say `true`, `1` or `yes` for the subagent to be there at all.
+    /// For a subagent: the name of a variable. The entry exists only while its value is `true`, `1` or `yes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     optional: Option<String>,
-    /// Whether the subagent begins when the prompt becomes active, without a call: `true`, or which variables name and
-    /// instruct it.
+    /// For a subagent: `true`, or an object with the variables for its name, its first message and its
+    /// values. The subagent starts when the prompt becomes active, without a call.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "subagent::immediate")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<subagent::BoolOr<Immediate>>"))]
     immediate: Option<Immediate>,
-    /// How the subagent can be written to again; unless given it is called like a tool and ends with its answer.
+    /// For a subagent: `false`, or an object with the settings. With an object, the subagent can receive more
+    /// messages. Otherwise it is called like a tool and ends with its result. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "subagent::resumable")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<subagent::FalseOr<Resumable>>"))]
     resumable: Option<Resumable>,
-    /// What one subagent may hold of the budget of the run that calls it, at a time.
+    /// For a subagent: the maximum share of its caller's budget that one subagent may hold at a time.
+    /// Default: a quarter of the remaining budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     budget: Option<Share>,
 }
@@ -467,7 +488,7 @@ impl<'a> Rendering<'a> {
     }
 }
 
-/// Whether the model must call a tool (spec §4.2).
+/// The rule for tool calls of the model (spec §4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -475,8 +496,8 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// It must not.
+    /// The model must not call a tool.
     None,
-    /// It must.
+    /// The model must call a tool.
     Required,
 }

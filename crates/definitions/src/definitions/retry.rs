@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 use crate::definitions::variable::is_default;
 use crate::limits;
 
-/// Policies by the kind of work; those of a run, of a prompt, or of the folder.
+/// The retry policies of a run, a prompt or a folder, by kind of work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Retry {
-    /// Requests to models.
+    /// The policy for requests to models.
     #[serde(skip_serializing_if = "is_default")]
     pub model: Policy,
-    /// Requests to models that embed.
+    /// The policy for requests to embedding models.
     #[serde(skip_serializing_if = "is_default")]
     pub embedding: Policy,
-    /// Calls of tools that are `idempotent`; no other is ever made again.
+    /// The policy for calls of `idempotent` tools. Bobbin never repeats calls of other tools.
     #[serde(skip_serializing_if = "is_default")]
     pub tool: Policy,
-    /// Requests to memory.
+    /// The policy for requests to memories. It has no effect, because the runtime makes no such requests.
     #[serde(skip_serializing_if = "is_default")]
     pub memory: Policy,
-    /// Calls of MCP servers.
+    /// The policy for calls of MCP servers.
     #[serde(skip_serializing_if = "is_default")]
     pub mcp: Policy,
 }
@@ -92,31 +92,35 @@ impl RetryKind {
     }
 }
 
-/// How one kind of work is tried again. What it leaves out, the next place says.
+/// The retry policy for one kind of work. A missing field comes from the next policy, in this order: run,
+/// prompt, `bobbin.json`. The policy in the file of a model, a tool or a server applies only if none of these
+/// has a policy for the kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Policy {
-    /// Attempts, the first one included: 1 to 10; 2 unless given, of tools 1.
+    /// The maximum number of attempts, 1 to 10, including the first one. Default: 2, or 1 for tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
-    /// Milliseconds before the second attempt, doubled before each that follows; 1,000 unless given.
+    /// The pause before the second attempt, in milliseconds, at most 24 hours. It doubles before each later
+    /// attempt. Default: 1,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff_ms: Option<u64>,
-    /// Milliseconds that a pause has at most; 60,000 unless given.
+    /// The longest pause, in milliseconds, at most 24 hours. Default: 60,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_backoff_ms: Option<u64>,
-    /// Whether pauses are random, so that many threads do not come back together; `full` unless given.
+    /// The randomness of pauses. It prevents many threads from retrying at the same time. Default: `full`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
-    /// The failures after which the same is tried again. Unless given, all four, but of `timeout` only what a server
-    /// answers with 408: silence leads to the next fallback at once.
+    /// The failures that are retried. Default: all four, but `timeout` only for HTTP 408. After silence,
+    /// Bobbin uses the next fallback at once, unless a policy names `timeout`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_on: Option<Vec<RetryOn>>,
-    /// Where a pause is spent; `wait` unless given.
+    /// The way to wait during a pause. Default: `wait`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<RetryMode>,
-    /// Milliseconds that one attempt may take, whatever has come of it so far.
+    /// The time limit of one attempt, in milliseconds, at most 3,600,000. It applies even if a part of the
+    /// response has arrived. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
@@ -152,30 +156,30 @@ impl Policy {
     }
 }
 
-/// Whether pauses are random.
+/// The randomness of pauses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Jitter {
-    /// Anything between nothing and the pause.
+    /// A random time between zero and the full pause.
     #[default]
     Full,
-    /// The pause.
+    /// The full pause.
     None,
 }
 
-/// A failure that may pass.
+/// A failure that may be temporary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RetryOn {
-    /// HTTP 408, and silence.
+    /// HTTP 408, or silence.
     Timeout,
     /// HTTP 429.
     RateLimit,
-    /// No connection, or one that broke.
+    /// No connection, or a connection that broke.
     Network,
-    /// HTTP 409 and 5xx, and what a provider calls a failure of its own.
+    /// HTTP 409 or 5xx, or an error that the provider reports as its own.
     ServerError,
 }
 
@@ -191,15 +195,15 @@ impl RetryOn {
     }
 }
 
-/// Where a pause is spent.
+/// The way to wait during a pause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RetryMode {
-    /// In the object, for a minute at most.
+    /// The thread stays in memory during the pause. The pause is at most one minute.
     #[default]
     Wait,
-    /// Long pauses park the run, so that they cost nothing.
+    /// A pause of more than 30 seconds parks the run, for up to 24 hours. A parked run costs nothing.
     Park,
 }
 

@@ -5,36 +5,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::definitions::variable::is_default;
 
-/// What is done with texts that look like secrets.
+/// The treatment of texts that look like secrets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scrub {
-    /// Values of fields whose names say that they are secret, such as `api_key`, and private keys: `redact` unless given.
-    /// A tool can only be stricter than the folder.
+    /// The action for private keys and for values of fields with the name of a secret, such as `api_key`. A
+    /// tool can only be stricter than `bobbin.json`. Default: `redact`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keywords: Option<ScrubAction>,
-    /// Long texts that look random: `redact` unless given.
+    /// The action for long texts that look random. Default: `redact`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entropy: Option<ScrubAction>,
-    /// Further names of fields whose values are secret, such as `session_id`.
+    /// Additional names of fields whose values are secrets, such as `session_id`.
     #[serde(skip_serializing_if = "is_default")]
     pub extra_keywords: Vec<String>,
-    /// Long texts that are kept though they look random; `*` stands for anything, such as `arn:*`.
+    /// The random-looking texts to keep. `*` matches any characters, as in `arn:*`.
     #[serde(skip_serializing_if = "is_default")]
     pub allow: Vec<String>,
 }
 
-/// What is done with a text that looks like a secret; a later one is stricter.
+/// The action for a text that looks like a secret. Later values are stricter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ScrubAction {
-    /// It is not looked for.
+    /// Bobbin does not look for these texts.
     Off,
-    /// It stays, and the run has a diagnostic.
+    /// Bobbin keeps the text and adds a diagnostic to the run.
     Report,
-    /// It is taken out.
+    /// Bobbin removes the text.
     #[default]
     Redact,
 }

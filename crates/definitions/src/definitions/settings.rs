@@ -9,30 +9,32 @@ use crate::definitions::retry::Retry;
 use crate::definitions::scrub::Scrub;
 use crate::definitions::variable::is_default;
 
-/// What holds for every agent of the folder. Agents, prompts and messages may say more, and only tighten it.
+/// The settings for all agents of the folder. For some of them, agents, prompts and messages can only set
+/// stricter values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settings {
-    /// What becomes of a mistake: `strict` makes warnings of the definitions errors, and ends runs that lack what they need.
+    /// The treatment of problems. `strict` turns warnings about definitions into errors, and ends runs with
+    /// problems such as missing requirements. Default: `default`.
     #[serde(skip_serializing_if = "is_default")]
     pub diagnostics: Strictness,
-    /// Which calls people are asked about.
+    /// The approval settings: which tool calls need the approval of a person.
     #[serde(skip_serializing_if = "is_default")]
     pub approvals: Approvals,
-    /// What every run, and every thread, may use, and up to where that may be raised.
+    /// The limits of every run and every thread, and the maximum to which they can be raised.
     #[serde(skip_serializing_if = "is_default")]
     pub budget: Budget,
-    /// How what fails is tried again, where neither a run nor a prompt says.
+    /// The retry policies for failures. The policies of the run and of the prompt have priority.
     #[serde(skip_serializing_if = "is_default")]
     pub retry_defaults: Retry,
-    /// What becomes of a run that goes on with other definitions than it began with.
+    /// The action when a run continues after its definitions have changed. Default: `warn`.
     #[serde(skip_serializing_if = "is_default")]
     pub resume_check: ResumeCheck,
-    /// What becomes of texts in results of tools that look like secrets.
+    /// The treatment of texts in tool results that look like secrets.
     #[serde(skip_serializing_if = "is_default")]
     pub scrub: Scrub,
-    /// What clients of MCP are offered at `/mcp` besides the agents.
+    /// The tools, prompts and resources that MCP clients can use at `/mcp`, in addition to the agents.
     #[serde(skip_serializing_if = "is_default")]
     pub mcp: McpOffer,
 }
@@ -44,29 +46,29 @@ impl Settings {
     }
 }
 
-/// What becomes of a mistake.
+/// The treatment of problems.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Strictness {
-    /// It is told of.
+    /// Problems are reported.
     #[default]
     #[serde(alias = "normal")]
     Default,
-    /// It is an error.
+    /// Problems are errors.
     Strict,
 }
 
-/// What becomes of a run that goes on with other definitions than it began with.
+/// The action when a run continues after its definitions have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ResumeCheck {
-    /// It goes on.
+    /// The run continues.
     Off,
-    /// It goes on, and the log says what has changed.
+    /// The run continues, and the log lists the changed definitions.
     #[default]
     Warn,
-    /// It fails.
+    /// The run fails.
     Fail,
 }

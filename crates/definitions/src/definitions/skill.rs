@@ -39,18 +39,20 @@ pub struct Skill {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SkillHead {
-    /// Its name; the folder's name unless given. Lower-case letters, digits and `-`, at most 64.
+    /// The skill's name: lower-case letters, digits and `-`, at most 64 characters. Default: the name of its
+    /// folder.
     #[serde(default)]
     pub name: String,
-    /// What it is for, in a sentence or two: a model decides by it whether to load the skill.
+    /// The skill's purpose, in one or two sentences. A model reads it to decide whether to load the skill.
     pub description: String,
-    /// When a model is given it.
+    /// The activation: when a model receives the skill. Default: `auto`.
     #[serde(default)]
     pub activation: Activation,
-    /// Tools without which it is of no use.
+    /// The tools that the skill requires. If the prompt does not list one of them, Bobbin leaves the skill
+    /// out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<String>,
-    /// Those with a smaller number come first; 100 unless given.
+    /// The position among the skills of a prompt. Smaller numbers come first. Default: 100.
     #[serde(default = "usual_priority")]
     pub priority: i32,
 }
@@ -59,17 +61,17 @@ const fn usual_priority() -> i32 {
     100
 }
 
-/// When a model is given a skill.
+/// The activation of a skill: when a model receives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Activation {
-    /// In every request.
+    /// Every request contains the skill's text.
     Always,
-    /// When the model loads it; every request has its name and description.
+    /// Every request contains the skill's name and description. The model loads the text if it needs it.
     #[default]
     Auto,
-    /// In the turns whose message names it.
+    /// Requests contain the skill's text only in turns whose message names the skill.
     Manual,
 }
 
@@ -78,9 +80,9 @@ pub enum Activation {
 #[serde(try_from = "StringOrList<SkillEntry>", into = "StringOrList<SkillEntry>")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Skills {
-    /// All there are.
+    /// All skills of the prompt's own package, or of the application.
     All,
-    /// These.
+    /// The listed skills.
     Listed(Vec<SkillEntry>),
 }
 
@@ -113,14 +115,14 @@ impl From<Skills> for StringOrList<SkillEntry> {
     }
 }
 
-/// A skill that a prompt lists. In a file, its name alone will do.
+/// A skill in the list of a prompt. In a file, its name is enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StringOr<SkillEntryObject>", into = "StringOr<SkillEntryObject>")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SkillEntry {
-    /// The skill.
+    /// The skill's name.
     pub name: String,
-    /// When the model is given it, instead of what the skill says itself.
+    /// The activation of the skill in this prompt. Default: the skill's own.
     pub activation: Option<Activation>,
 }
 
@@ -128,9 +130,9 @@ pub struct SkillEntry {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 struct SkillEntryObject {
-    /// The skill.
+    /// The skill's name.
     name: String,
-    /// When the model is given it, instead of what the skill says itself.
+    /// The activation of the skill in this prompt. Default: the skill's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     activation: Option<Activation>,
 }

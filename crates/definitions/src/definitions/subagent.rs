@@ -46,26 +46,26 @@ pub fn dotted(name: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// That a prompt's model leads workers: subagents that it makes, writes to, waits for and ends with tools of the runtime's
-/// own (docs/subagents.md).
+/// The workers of a prompt. Its model leads subagents: it creates them, sends them messages, waits for them
+/// and closes them with built-in tools (docs/subagents.md).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Workers {
-    /// Whether the tools are offered; they are unless this is `false`.
+    /// If `true`, the model has the tools for workers. Default: `true`.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub enabled: bool,
-    /// The agents that it may make workers of: with two AI sides and `exposeAsTool`, or such that a person talks to, whose
-    /// part the model then plays.
+    /// The agents of workers: agents with two AI sides and `exposeAsTool`, or agents that talk to a person.
+    /// For the latter, the model plays the person.
     pub agents: Vec<String>,
-    /// How many workers a thread has that are not closed, at most; 1 to 100.
+    /// The maximum number of open workers of the thread, 1 to 100. Default: 4.
     #[serde(default = "four", skip_serializing_if = "is_four")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 100)))]
     pub max_active: u32,
-    /// What ids begin with: `subagent.1`, `subagent.2`.
+    /// The prefix of worker ids: `subagent.1`, `subagent.2`. Default: `subagent`.
     #[serde(default = "prefix", skip_serializing_if = "is_prefix")]
     pub id_prefix: String,
-    /// Whether its workers may lead workers of their own, if their prompts say so.
+    /// If `true`, workers may lead their own workers, if their prompts allow it. Default: `false`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub can_spawn: bool,
 }
@@ -94,19 +94,19 @@ fn is_prefix(text: &str) -> bool {
     text == "subagent"
 }
 
-/// That a subagent begins when its prompt becomes active, before the prompt's first request to a model (spec §8.7). In a
-/// file `true` is one without hints.
+/// An immediate subagent. It starts when its prompt becomes active, before the prompt's first request to a
+/// model (spec §8.7). In a file, `true` means no settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Immediate {
-    /// The variable whose value is its name.
+    /// The name of the variable whose value is the subagent's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name_env: Option<String>,
-    /// The variable whose value is its first message.
+    /// The name of the variable whose value is the subagent's first message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description_env: Option<String>,
-    /// Variables whose values become its own; no model sees them.
+    /// The names of variables whose values the subagent gets as its own. No model sees these values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scoped_env: Vec<String>,
 }
@@ -118,44 +118,45 @@ impl Immediate {
     }
 }
 
-/// That a subagent can be written to again (spec §8.2).
+/// The settings of a subagent that can receive more messages (spec §8.2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Resumable {
-    /// The side that hears the parent.
+    /// The side that receives the parent's messages.
     #[serde(rename = "receives_messages")]
     pub receives_messages: ReceivingSide,
-    /// How many there may be at a time; as many as are wanted unless given.
+    /// The maximum number of these subagents at the same time. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub max_instances: Option<u32>,
-    /// Whether the parent hears by itself how its runs end.
+    /// The reports that the parent receives. Default: `implicit`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub parent_communication: ParentCommunication,
 }
 
-/// The side of a subagent that hears its parent.
+/// The side of a subagent that receives its parent's messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Receives"))]
 pub enum ReceivingSide {
-    /// Side A: the parent's messages are side B's, role `user`.
+    /// Side A receives them. They are stored as messages of side B, with the role `user`.
     #[default]
     SideA,
-    /// Side B: the parent's messages are side A's, role `assistant`.
+    /// Side B receives them. They are stored as messages of side A, with the role `assistant`.
     SideB,
 }
 
-/// What a parent hears of a subagent (spec §24.2).
+/// The reports that a parent receives from a subagent (spec §24.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ParentCommunication {
-    /// How each of its runs ended.
+    /// Bobbin reports the end of each run of the subagent.
     #[default]
     Implicit,
-    /// What code in the subagent tells it.
+    /// The parent receives only messages that code in the subagent sends. A call that waits still gets its
+    /// result.
     Explicit,
 }
 

@@ -16,57 +16,64 @@ use crate::sorted::SortedMap;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tool {
-    /// Its name, for prompts and models; the file's name unless given. Letters, digits, `_` and `-`, at most 64.
+    /// The tool's name, for prompts and models: letters, digits, `_` and `-`, at most 64 characters. Default:
+    /// the name of its file.
     #[serde(default)]
     pub name: String,
-    /// What it does, when to use it, and what it returns. The model reads this.
+    /// The tool's purpose: what it does, when to use it, and what it returns. The model reads this text.
     pub description: String,
-    /// JSON Schema of its arguments, an object at the top; without it there are none. The keywords are a closed list:
-    /// the catalog says so where another is used.
+    /// The JSON Schema of the arguments. It describes an object and accepts a fixed set of keywords. Any
+    /// other keyword is an error. Default: no arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
     pub args: Option<Value>,
-    /// What runs.
+    /// The implementation that runs.
     pub run: Implementation,
-    /// Milliseconds after which a call counts as failed; for http, 60,000 unless given and 600,000 at most.
+    /// The time limit of a call, in milliseconds, at most 600,000. After it the call fails. Default: 60,000
+    /// for `http` and 900,000 for `native` and `code`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Whether a call may safely be made again, with the same idempotency key, when the runtime was lost in the
-    /// middle of it. Otherwise such a call is never repeated and the model is told that its outcome is unknown. `false`
-    /// unless given; of a `read_only` tool, `true`.
+    /// If `true`, Bobbin may repeat a call with the same idempotency key after a crash in the middle of it.
+    /// If `false`, Bobbin never repeats such a call, and the model reads that its outcome is unknown.
+    /// Default: `false`, or `true` for a tool of the tier `read_only`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "bool"))]
     pub idempotent: Option<bool>,
-    /// What a call may change: `side_effecting` unless given; native tools of Bobbin's have their own.
+    /// The tier: what a call may change. Default: `side_effecting`. Bobbin's own native tools have their own
+    /// tiers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Tier"))]
     pub tier: Option<Tier>,
-    /// How a call that failed is made again, where neither the run, the prompt nor the folder says; for `idempotent` tools.
+    /// The retry policy for failed calls. It applies if the run, the prompt and `bobbin.json` have no policy
+    /// for tools. Only for `idempotent` tools.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Policy,
-    /// Values it needs.
+    /// The variables that the tool needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,
-    /// Whether a person is asked before a call runs: `never`, unless given, `always`, `when`, `on_failure`, or an object.
+    /// The calls that need the approval of a person: `never`, `always`, `when`, `on_failure`, or an object.
+    /// Default: `never`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// What becomes of texts in its results that look like secrets, beyond what `bobbin.json` says: `keywords` can only be
-    /// stricter; `entropy` may be off, for results that consist of such texts.
+    /// The treatment of texts in results that look like secrets. It refines the setting in `bobbin.json`.
+    /// `keywords` can only be stricter. `entropy` may be `off`, for tools whose results consist of
+    /// random-looking texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub: Option<Scrub>,
 }
 
-/// What a call of a tool may change.
+/// The changes that a call of a tool may make.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Tier {
-    /// Nothing that anybody could notice. So it may be made again, and at the same time as others of this tier.
+    /// A call changes nothing. Bobbin may repeat it, and may run it at the same time as other calls of this
+    /// tier.
     ReadOnly,
-    /// Something.
+    /// A call may change something.
     #[default]
     SideEffecting,
-    /// More than most, such as code that a model has written.
+    /// A call may change more than most, such as one that runs code written by a model.
     Privileged,
 }
 
@@ -88,65 +95,68 @@ impl Tool {
     }
 }
 
-/// An implementation, named the same way for everything that runs.
+/// The implementation of a definition. All kinds of definitions use the same forms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Run"))]
 pub enum Implementation {
-    /// A function of the Worker itself, by its registered name.
+    /// A function of the Worker, by its registered name.
     Native(String),
-    /// A POST to an address of yours.
+    /// A POST request to your server.
     Http(Http),
-    /// A file of yours, which runs in the sandbox: TypeScript or JavaScript. Its path, from the definition's own folder,
-    /// or an object.
+    /// A file of TypeScript or JavaScript that runs in the sandbox: its path from the definition's own
+    /// folder, or an object.
     Code(Code),
-    /// Whoever reads the thread carries it out, and answers: the page, for example. The run is parked until then.
+    /// A call that a client of the thread runs, such as your page. The run is parked until the client sends
+    /// the result.
     Client(Client),
-    /// A tool of an MCP server of the folder. The compiler makes these of a server's list.
+    /// A tool of an MCP server of the folder. The compiler creates these from the server's list.
     #[cfg_attr(feature = "schema", schemars(skip))]
     Mcp(McpTool),
 }
 
-/// A call that the client carries out.
+/// A call that a client runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Client {
-    /// Seconds until the call fails for want of an answer: 600 unless given, 30 days at most.
+    /// The time limit for the client's result, in seconds, at most 30 days. After it the call fails. Default:
+    /// 600.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_after_seconds: Option<u64>,
 }
 
-/// What runs in the sandbox (docs/run-code.md).
+/// Code that runs in the sandbox (docs/run-code.md).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StringOr<CodeFields>", into = "CodeFields")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "StringOr<CodeFields>"))]
 pub struct Code {
-    /// The file; in a compiled catalog, by its path below the folder of definitions.
+    /// The file. In a compiled catalog, its path below the folder of definitions.
     pub file: String,
-    /// What runs it.
+    /// The engine that runs the code.
     pub engine: Engine,
-    /// Bytes of its heap.
+    /// The maximum size of the heap, in bytes.
     pub memory_limit_bytes: Option<u64>,
-    /// Hosts, `name` or `name:port`, that its `fetch` may reach; `*.example.com` stands for all below it.
+    /// The hosts that `fetch` may reach: `name`, `name:port`, or `*.example.com` for all subdomains.
     pub allowed_hosts: Vec<String>,
 }
 
-/// The long form.
+/// The object form of `code`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CodeFields {
-    /// A TypeScript or JavaScript file, by its path from the definition's own folder.
+    /// The TypeScript or JavaScript file: its path from the definition's own folder.
     file: String,
-    /// What runs it: `quickjs`, unless given, where every limit holds; `v8`, faster, with the exclusions of
-    /// docs/run-code.md, where a Worker Loader is bound.
+    /// The engine that runs the code. `quickjs` enforces every limit. `v8` is faster, needs a Worker Loader
+    /// binding, and has the exclusions in docs/run-code.md. Default: `quickjs`.
     #[serde(default, skip_serializing_if = "is_default")]
     engine: Engine,
-    /// Bytes of its heap; 16 MB unless given, 64 MB at most.
+    /// The maximum size of the heap, in bytes, at most 64 MB. Default: 16 MB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     memory_limit_bytes: Option<u64>,
-    /// Hosts that its `fetch` may reach, `name` or `name:port`; `*.example.com` stands for all below it. None unless given.
+    /// The hosts that `fetch` may reach: `name`, `name:port`, or `*.example.com` for all subdomains. Default:
+    /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     allowed_hosts: Vec<String>,
 }
@@ -174,27 +184,28 @@ impl From<Code> for CodeFields {
     }
 }
 
-/// Where an http tool is.
+/// The address of an HTTP implementation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Http {
-    /// Absolute URL. May hold `{{env NAME}}`; in the scheme, host and port it is resolved from the deployment alone.
+    /// The absolute URL. It may contain `{{env NAME}}`. In the scheme, host and port, only values of the
+    /// deployment are used.
     pub url: String,
-    /// Headers of the request; values may hold `{{env NAME}}`.
+    /// The headers of the request. Values may contain `{{env NAME}}`.
     #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
     pub headers: SortedMap<String, String>,
 }
 
-/// What runs the code.
+/// The engine that runs the code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Engine {
-    /// QuickJS: every limit holds.
+    /// QuickJS. It enforces every limit.
     #[default]
     Quickjs,
-    /// The platform's own isolates, where they are bound: faster, with exclusions (docs/run-code.md).
+    /// The platform's own isolates, if they are bound. They are faster, with exclusions (docs/run-code.md).
     V8,
 }
 

@@ -2,35 +2,37 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The declaration of a needed value. Its value on a thread is an *env* (spec §11.1).
+/// A variable that an agent, prompt, tool, hook, effect, endpoint or MCP server needs (spec §11.1). The value
+/// that a thread has for it is an *env*.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Variable {
-    /// Name of the env, such as `CITY`. Names starting with `BOBBIN_` are the runtime's own.
+    /// The variable's name, such as `CITY`. Names that start with `BOBBIN_` are reserved for the runtime.
     pub name: String,
-    /// Whether the value may be shown.
+    /// The variable's type: `text` or `secret`.
     #[serde(rename = "type")]
     pub kind: VariableKind,
-    /// Whether a thread cannot be created without it.
+    /// If `true`, a thread cannot be created without a value, and a tool does not run without one. Default:
+    /// `false`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub required: bool,
-    /// Whether a child thread does not inherit it.
+    /// If `true`, subagents do not inherit the value. Default: `false`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub scoped: bool,
-    /// What it is for, for people.
+    /// The variable's purpose, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
 }
 
-/// Who may see a variable's value.
+/// The type of a variable. It defines who may see the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum VariableKind {
-    /// May be rendered into prompts and shown to clients.
+    /// The value may be rendered into prompts and shown to clients.
     Text,
-    /// Seen by tools only.
+    /// The value is visible only to tools and other code.
     Secret,
 }
 

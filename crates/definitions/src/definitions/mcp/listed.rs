@@ -18,68 +18,68 @@ const HASH_CHARS: usize = 8;
 /// What stands between the server's name and the tool's.
 pub const SEPARATOR: &str = "__";
 
-/// A list as `bobbin mcp pull` writes it.
+/// A list of tools that `bobbin mcp pull` writes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PinnedList {
-    /// The protocol that the server spoke.
+    /// The version of the protocol that the server used.
     pub protocol: McpProtocol,
-    /// What it called itself.
+    /// The server's name and version.
     #[serde(default)]
     pub server: ServerInfo,
-    /// Its tools.
+    /// The server's tools.
     pub tools: Vec<ListedTool>,
 }
 
-/// What a server said of itself when its tools were listed.
+/// A server's facts about itself when its tools were listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListingInfo {
-    /// The protocol that it spoke.
+    /// The version of the protocol that the server used.
     pub protocol: McpProtocol,
-    /// What it called itself.
+    /// The server's name and version.
     #[serde(default)]
     pub server: ServerInfo,
-    /// `sha256:…` over the list.
+    /// The hash of the list, `sha256:…`.
     #[serde(default)]
     pub hash: String,
 }
 
-/// What a server calls itself.
+/// The name and version that a server reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerInfo {
-    /// Its name.
+    /// The server's name.
     #[serde(default)]
     pub name: String,
-    /// Its version.
+    /// The server's version.
     #[serde(default)]
     pub version: String,
 }
 
-/// A tool as the server lists it. What else it says is passed over.
+/// A tool as the server lists it. Unknown fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListedTool {
-    /// Its name at the server.
+    /// The tool's name at the server.
     pub name: String,
-    /// Its name for people.
+    /// The tool's name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does. The model reads this.
+    /// The tool's purpose. The model reads this text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// JSON Schema of its arguments.
+    /// The JSON Schema of the arguments.
     pub input_schema: Value,
-    /// JSON Schema of its structured results.
+    /// The JSON Schema of structured results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// Hints of the server's.
+    /// The server's hints about calls of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// How it is called, under 2025-11-25.
+    /// The execution settings of the protocol version 2025-11-25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub execution: Option<Execution>,
@@ -94,24 +94,24 @@ pub struct Execution {
     pub task_support: Option<String>,
 }
 
-/// What a server says of a tool's calls.
+/// A server's hints about calls of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Annotations {
-    /// Its name for people.
+    /// The tool's name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Whether they change nothing.
+    /// If `true`, a call changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// Whether they may destroy something.
+    /// If `true`, a call may destroy something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// Whether one that is made again changes nothing more.
+    /// If `true`, a repeated call has no additional effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// Whether they reach beyond the server.
+    /// If `true`, a call may reach systems outside the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }

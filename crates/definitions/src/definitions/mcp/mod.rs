@@ -26,68 +26,73 @@ pub const PREFIX: &str = "mcp:";
 /// What stands for all tools that are not named, in what is said of tools.
 pub const DEFAULT: &str = "default";
 
-/// An MCP server.
+/// An MCP server whose tools prompts may use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct McpServer {
-    /// Its name, for prompts; the file's name unless given.
+    /// The server's name, for prompts. Default: the name of its file.
     #[serde(default)]
     pub name: String,
-    /// Its address: `https`, or `http` on this machine in development.
+    /// The server's address: `https`, or `http` for this machine in development. It may contain
+    /// `{{env NAME}}`.
     pub url: String,
-    /// What it is for. People read this.
+    /// The server's purpose, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Headers of each request; values may name variables, as `{{env NAME}}`.
+    /// The headers of each request. Values may contain `{{env NAME}}`.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, String>"))]
     pub headers: SortedMap<String, String>,
-    /// Values it needs.
+    /// The variables that the server needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,
-    /// Which of its tools there are: all unless given.
+    /// The server's tools that prompts may use. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<McpChoice>,
-    /// Arguments by tool that the application fills in: no model is told of them. Texts may name variables, as `{{env NAME}}`.
+    /// The arguments that the application sets, by tool. Models neither see nor set them. Texts may contain
+    /// `{{env NAME}}`.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(
         feature = "schema",
         schemars(with = "std::collections::BTreeMap<String, Map<String, Value>>")
     )]
     pub provide: SortedMap<String, Map<String, Value>>,
-    /// Whether a person is asked before a call runs, by tool; `default` for the others.
+    /// The calls that need the approval of a person, by tool. `default` applies to all other tools. Default:
+    /// `never`.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Approval>"))]
     pub approval: SortedMap<String, Approval>,
-    /// What a call may change, by tool; `default` for the others, which are `side_effecting` unless given.
+    /// The tier of each tool: what a call may change. `default` applies to all other tools. Default:
+    /// `side_effecting`.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Tier>"))]
     pub tier: SortedMap<String, Tier>,
-    /// Whether a call may safely be made again, by tool; `default` for the others, of which the server's own hints
-    /// (`readOnlyHint`, `idempotentHint`) count unless given.
+    /// For each tool, `true` if Bobbin may repeat a call after a crash in the middle of it. `default` applies
+    /// to all other tools. Default: the server's hints (`readOnlyHint`, `idempotentHint`).
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, bool>"))]
     pub idempotent: SortedMap<String, bool>,
-    /// How a call that failed is made again, where neither the run, the prompt nor the folder says.
+    /// The retry policy for failed calls. It applies if the run, the prompt and `bobbin.json` have no policy
+    /// for MCP servers.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Policy,
-    /// What becomes of texts in its results that look like secrets, beyond what `bobbin.json` says.
+    /// The treatment of texts in results that look like secrets. It refines the setting in `bobbin.json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub: Option<Scrub>,
-    /// How it is signed in to, where a header is not enough.
+    /// The sign-in to the server, if a header is not enough. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<McpAuth>,
-    /// Milliseconds after which a call counts as failed: 60,000 unless given and 600,000 at most.
+    /// The time limit of a call, in milliseconds, at most 600,000. After it the call fails. Default: 60,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Which protocol it speaks.
+    /// The version of the protocol. Default: `auto`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub protocol: McpProtocol,
-    /// When its tools are listed.
+    /// The source of the list of tools. Default: `pinned`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub list: McpList,
-    /// What it said of itself when its tools were listed; the compiler takes it from the list.
+    /// The server's facts about itself when its tools were listed. The compiler takes them from the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub pinned: Option<ListingInfo>,
@@ -149,94 +154,96 @@ fn texts_of<'v>(value: &'v Value, field: String, texts: &mut Vec<(String, &'v st
     }
 }
 
-/// Which of a server's tools there are.
+/// The tools of a server that prompts may use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum McpChoice {
-    /// These.
+    /// Only these tools, by the server's names.
     Allow(Vec<String>),
-    /// All others.
+    /// All tools except these, by the server's names.
     Block(Vec<String>),
 }
 
-/// How a server is signed in to.
+/// The sign-in to a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum McpAuth {
-    /// A person signs in, once the server asks for it.
+    /// A person signs in when the server requires it.
     Oauth {
-        /// What is asked for; unless given, what the server says.
+        /// The requested scopes. Default: the scopes that the server names.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         scopes: Vec<String>,
-        /// The client's id, where the authorization server knows it already. May name a variable. Unless given, the address of this
-        /// deployment's own description of itself.
+        /// The client id, if the deployment is already registered at the authorization server. It may contain
+        /// `{{env NAME}}`. Default: the address of the deployment's client metadata, or a new registration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_id: Option<String>,
-        /// Its secret: names a variable, as `{{env NAME}}`.
+        /// The client secret. It must name a variable, as `{{env NAME}}`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_secret: Option<String>,
-        /// The authorization server, where the server names several.
+        /// The authorization server, if the server names several. Default: the first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         issuer: Option<String>,
     },
-    /// The application itself signs in, and nobody is asked.
+    /// The application signs in. No person is involved.
     ClientCredentials {
-        /// The client's id. May name a variable.
+        /// The client id. It may contain `{{env NAME}}`.
         client_id: String,
-        /// Its secret: names a variable, as `{{env NAME}}`.
+        /// The client secret. It must name a variable, as `{{env NAME}}`.
         client_secret: String,
-        /// What is asked for; unless given, what the server says.
+        /// The requested scopes. Default: the scopes that the server names.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         scopes: Vec<String>,
-        /// The authorization server, where the server names several.
+        /// The authorization server, if the server names several. Default: the first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         issuer: Option<String>,
     },
 }
 
-/// Which protocol a server speaks.
+/// The version of the MCP protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum McpProtocol {
-    /// What it answers to: the newer one is tried first.
+    /// The newest version that the server supports. Bobbin tries 2026-07-28 first.
     #[default]
     #[serde(rename = "auto")]
     Auto,
-    /// That of sessions, from `initialize` on.
+    /// The version with sessions, which start with `initialize`.
     #[serde(rename = "2025-11-25")]
     Legacy,
-    /// That without.
+    /// The version without sessions.
     #[serde(rename = "2026-07-28")]
     Modern,
 }
 
-/// When a server's tools are listed.
+/// The source of the list of a server's tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum McpList {
-    /// By `bobbin mcp pull`, into `agents/mcp/<name>.tools.json`.
+    /// A file, `agents/mcp/<name>.tools.json`, written by `bobbin mcp pull`.
     #[default]
     Pinned,
-    /// At the first step of a run.
+    /// The server. Bobbin requests the list at the first step of a run.
     Live,
 }
 
-/// What a tool of an MCP server runs.
+/// The implementation of a tool of an MCP server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct McpTool {
-    /// The server, by its name in the folder.
+    /// The server's name in the folder.
     pub server: String,
-    /// The tool, by its name at the server.
+    /// The tool's name at the server.
     pub tool: String,
-    /// Arguments that are put in when the call is made, whatever the model wrote there. Texts may hold `{{env NAME}}`.
+    /// The arguments that Bobbin sets in each call. They replace the model's values. Texts may contain
+    /// `{{env NAME}}`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provide: Map<String, Value>,
-    /// Arguments that travel as headers, too: what follows `Mcp-Param-`, and a JSON pointer into the arguments.
+    /// The arguments that are also sent as headers. A key is the part of the header's name after
+    /// `Mcp-Param-`. Its value is a JSON pointer into the arguments.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, String>"))]
     pub headers: SortedMap<String, String>,
