@@ -41,7 +41,7 @@ curl -s http://127.0.0.1:8787/openapi.json
 
 * **Scope** is the access that a request needs. \`anybody\`: no key. \`thread\`: read access to the thread. \`owner\`: the
   owner of the thread, or an administrator. \`admin\`: an administrator. \`link\`: the token of a link.
-  [Who may do what](http.md#who-may-do-what) has the details.
+  [Who may do what](access.md#who-may-do-what) has the details.
 * **Errors** are the codes that a client of the route should expect. Any request can also get the general codes
   of [errors.md](errors.md), such as \`not_found\` and \`invalid_field\`. Every refusal has the body [Error](#error).
 * \`{threadId}\` is the id of a thread, or \`key:\` and its [key](http.md#keys-of-threads). \`{path}\` is the path of a file.

@@ -11,7 +11,7 @@ const SECTIONS = {
   "First steps": ["start", "agents", "models", "tools", "run-code", "testing-agents", "recipes"],
   "Clients and people": ["clients", "api-client", "approvals", "inspector", "mcp", "mcp-server"],
   Features: ["budgets", "context", "effects", "endpoints", "hooks", "memory", "native-tools", "scrubbing", "sides", "subagents", "variables"],
-  HTTP: ["http", "files", "streams", "runs"],
+  HTTP: ["http", "access", "files", "streams", "runs"],
   Production: ["durability", "observability", "self-hosting"],
   Reference: ["command-line", "errors", "http-reference"],
   Optional: ["README", "architecture", "performance", "promises", "style", "testing"],
