@@ -88,16 +88,17 @@ impl History<'_> {
         let then = match (request.query.flag("truncate")?, request.query.flag("run")?) {
             (false, false) => HistoryAction::Nothing,
             (true, false) => HistoryAction::Cut,
-            (true, true) => HistoryAction::AnswerAnew,
+            (true, true) => HistoryAction::AnswerAgain,
             (false, true) => {
-                let text = "`run` answers the changed message anew, in place of what follows it now.";
+                let text =
+                    "`run` answers the changed message again. The answer replaces all messages after it.";
                 return Err(Error::field("run", text).hint("Send `truncate=true` with it."));
             }
         };
         let update = MessageUpdate::of(Body::parse(&request.body)?)?;
         // A change that starts no run is idempotent, so it needs no key.
         let key = match then {
-            HistoryAction::AnswerAnew => Key::of(request, &format!("messages/{id}?run "))?,
+            HistoryAction::AnswerAgain => Key::of(request, &format!("messages/{id}?run "))?,
             HistoryAction::Nothing | HistoryAction::Cut => None,
         };
         let known = key.as_ref().map(|key| self.read(|_, sql| key.replayed(sql, self.host.now_us())));
@@ -235,7 +236,7 @@ enum HistoryAction {
     /// Cut out the messages behind it.
     Cut,
     /// Cut, and start a run that answers it.
-    AnswerAnew,
+    AnswerAgain,
 }
 
 /// The operation after the change, with the key and trace of its request.
@@ -255,7 +256,7 @@ fn may_change(state: &State, sql: &dyn Sql, id: &str, then: HistoryAction) -> Re
     match (row.inbound, then) {
         (Inbound::Triggers, _) | (Inbound::Stored, HistoryAction::Cut) => Ok(row),
         _ => Err(Error::new(Code::Conflict, "Only a message that was sent is changed with what follows it.")
-            .hint("POST …/messages/:id/regenerate has a reply written anew.")),
+            .hint("POST …/messages/:id/regenerate writes a reply again.")),
     }
 }
 

@@ -64,7 +64,7 @@ fn checked(kind: &str) -> Result<()> {
     }
     let most = limits::TRACE_KIND_CHARS;
     let text = format!(
-        "`kind` begins with {PREFIX} and goes on with letters, digits, `.`, `_` and `-`, at most {most} characters."
+        "`kind` is {PREFIX} followed by letters, digits, `.`, `_` and `-`, at most {most} characters."
     );
     Err(Error::field("kind", text).hint("Such as app.checked."))
 }

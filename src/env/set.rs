@@ -147,7 +147,7 @@ impl VariableSet {
             set.put(name, StoredValue { kind, key: String::new(), value: Ok(value.clone()) });
         }
         for (name, kind) in &change.kinds {
-            let anew = change.set().any(|set| set == name);
+            let has_value = change.set().any(|set| set == name);
             let field = || format!("{}.{name}", change.types_field);
             let held = set.get_mut(name).ok_or_else(|| {
                 Error::field(
@@ -155,9 +155,9 @@ impl VariableSet {
                     format!("`{}` gives a type to {name}, which has no value here.", field()),
                 )
             })?;
-            if held.kind == VariableKind::Secret && *kind == VariableKind::Text && !anew {
+            if held.kind == VariableKind::Secret && *kind == VariableKind::Text && !has_value {
                 return Err(Error::field(&field(), format!("{name} is a secret, which cannot be shown."))
-                    .hint("To show a value under this name, give it anew."));
+                    .hint("To make it a text, send its value again with the type."));
             }
             if held.kind != *kind {
                 // A change of the type requires encryption with the new context, so the value must be

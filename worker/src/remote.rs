@@ -119,7 +119,7 @@ pub(crate) fn lost(error: &JsValue) -> Error {
         Code::Overloaded,
         "The thread was restarted or is overloaded; the request may or may not have been taken.",
     )
-    .hint("Send it again, a POST with the same Idempotency-Key. If it goes on, the log of the deployment says why.")
+    .hint("Send it again, a POST with the same Idempotency-Key. If the error persists, the log of the deployment has its cause.")
     .retry_after(1)
 }
 

@@ -27,7 +27,7 @@ fn text_of(outcome: &str) -> (u16, &'static str, &'static str) {
         "signed_in" => (
             200,
             "You are signed in",
-            "You are signed in to {}, and the agent goes on. You can close this page.",
+            "You are signed in to {}, and the agent continues. You can close this page.",
         ),
         "already" => (
             200,

@@ -248,7 +248,7 @@ impl Control<'_> {
         if started {
             self.start_flow(EntryMode::First);
         }
-        let message = if started { "The thread goes on." } else { "A run is active already." };
+        let message = if started { "The thread continues." } else { "A run is active already." };
         let body = json!({ "status": "queued", "queueId": run.public_id(), "message": message });
         Ok(Reply::json(202, &body))
     }

@@ -30,7 +30,7 @@ impl Thread {
         }
         let named = match paths(tool, &arguments(call)) {
             Ok(named) => named,
-            Err(problem) => return Ok(ToolResult::error(format!("The session goes on: {problem}."))),
+            Err(problem) => return Ok(ToolResult::error(format!("The session continues: {problem}."))),
         };
         let mut missing = Vec::new();
         for path in named {
@@ -44,7 +44,7 @@ impl Thread {
             return Ok(result);
         }
         let missing = missing.join(", ");
-        Ok(ToolResult::error(format!("The session goes on: these files do not exist here: {missing}.")))
+        Ok(ToolResult::error(format!("The session continues: these files do not exist here: {missing}.")))
     }
 
     /// Reports the status to the parent and listeners, if the call is of the status tool (spec §24.3).

@@ -152,7 +152,7 @@ impl History<'_> {
                 }
                 ForkState::Failed(why) => {
                     let text = format!("This thread was to be a copy of {}: {why}", fork.thread);
-                    Err(Error::new(Code::Conflict, text).hint("Delete it, and copy that thread anew."))
+                    Err(Error::new(Code::Conflict, text).hint("Delete it, and fork the thread again."))
                 }
             }
         })

@@ -72,8 +72,7 @@ impl Check<'_> {
             match self.catalog.tools.get(name) {
                 Some(tool) if !tool.is_of_client() => {}
                 Some(_) => {
-                    let text =
-                        format!("“{name}” is carried out by whoever reads a thread, and nobody reads these");
+                    let text = format!("“{name}” runs in a client, and no client reads these threads");
                     self.error_in_settings(field, text);
                 }
                 None => {
