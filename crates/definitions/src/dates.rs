@@ -1,5 +1,7 @@
 //! Dates in queries, headers and responses.
 
+use chrono::{DateTime, Datelike, NaiveDate, Utc};
+
 use crate::error::{Error, Result};
 use crate::limits::{DAY_US, SECOND_US};
 
@@ -37,10 +39,10 @@ fn parse(text: &str, edge: Edge) -> Option<i64> {
     let year = number(parts.next()?, 4)?;
     let month = number(parts.next()?, 2)?;
     let day = number(parts.next()?, 2)?;
-    if parts.next().is_some() || !(1..=12).contains(&month) || day < 1 || day > days_of(year, month) {
+    if parts.next().is_some() {
         return None;
     }
-    let midnight = days_since_1970(year, month, day) * DAY_US;
+    let midnight = utc_s((year, month, day), (0, 0, 0))? * SECOND_US;
     match time {
         None if edge == Edge::End => Some(midnight + DAY_US - 1),
         None => Some(midnight),
@@ -95,33 +97,20 @@ fn number(text: &str, digits: usize) -> Option<i64> {
     (text.len() == digits && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
-fn days_of(year: i64, month: i64) -> i64 {
-    match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
+/// Seconds since 1970 of a time in UTC; `None` if there is no such day or time.
+pub fn utc_s((year, month, day): (i64, i64, i64), (hour, minute, second): (i64, i64, i64)) -> Option<i64> {
+    let small = |number: i64| u32::try_from(number).ok();
+    let date = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, small(month)?, small(day)?)?;
+    // Seconds are added, because 60 is a leap second.
+    let minute = date.and_hms_opt(small(hour)?, small(minute)?, 0)?.and_utc().timestamp();
+    (0..=60).contains(&second).then_some(minute + second)
 }
 
-/// Days of the Gregorian calendar; years begin in March so that the leap day is the last (year 0 or later).
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
-}
-
-/// Year, month and day of a day since 1970 (Hinnant's `civil_from_days`).
+/// Year, month and day of a day since 1970. Days beyond the range of the calendar are its last one.
 pub fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+    let instant = days.checked_mul(DAY_US / SECOND_US).and_then(|s| DateTime::from_timestamp(s, 0));
+    let date = instant.unwrap_or(DateTime::<Utc>::MAX_UTC).date_naive();
+    (date.year().into(), date.month().into(), date.day().into())
 }
 
 /// `2026-11-22T10:00:00.123Z` from microseconds since 1970; smaller units are cut.

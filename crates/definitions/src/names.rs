@@ -1,5 +1,7 @@
 //! Names: validation, suggestions for unknown ones, and cycles.
 
+use strsim::osa_distance;
+
 use crate::definitions::memory::{MemoryTool, ScratchpadTool};
 use crate::definitions::skill::LOAD;
 use crate::definitions::{ask_user, subagent};
@@ -25,41 +27,10 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .iter()
         // `name` may be as long as a body. Skip names whose difference in length alone is too large.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
-        .map(|candidate| (distance(&name.to_lowercase(), &candidate.to_lowercase()), *candidate))
+        .map(|candidate| (osa_distance(&name.to_lowercase(), &candidate.to_lowercase()), *candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
-}
-
-/// The edit distance of two texts; two swapped neighbours count as one edit.
-fn distance(a: &str, b: &str) -> usize {
-    if are_swapped(a, b) {
-        return 1;
-    }
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, cb) in row.iter_mut().skip(1).zip(b.chars()) {
-            let here = (diagonal + usize::from(ca != cb)).min(left + 1).min(*cell + 1);
-            diagonal = *cell;
-            *cell = here;
-            left = here;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or_default()
-}
-
-fn are_swapped(a: &str, b: &str) -> bool {
-    let same_length = a.chars().count() == b.chars().count();
-    let differing: Vec<_> = a.chars().zip(b.chars()).enumerate().filter(|(_, (a, b))| a != b).collect();
-    match differing.as_slice() {
-        [(i, (a1, b1)), (j, (a2, b2))] => same_length && i + 1 == *j && a1 == b2 && a2 == b1,
-        _ => false,
-    }
 }
 
 /// An error in the name of something that models call: providers accept only these characters.

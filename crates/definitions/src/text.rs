@@ -1,7 +1,9 @@
 //! Cutting of texts at character boundaries, and decoding of bytes. Remove secrets from a text before cutting
-//! it, or a part of one may remain: see `Shown` in `env/redact`.
+//! it, or a part of one may remain: see `Redacted` in `bobbin-redaction`.
 
 use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
 
 /// The last character boundary up to `at`.
 pub fn boundary(text: &str, at: usize) -> usize {
@@ -18,35 +20,10 @@ pub fn shorten(text: &mut String, max: usize) {
     text.truncate(boundary(text, max));
 }
 
-/// Decodes percent escapes and, in a query, `+`.
+/// Decodes percent escapes and, in a query, `+`. Invalid escapes stay, and invalid UTF-8 becomes U+FFFD.
 pub fn percent_decoded(text: &str, plus_is_space: bool) -> String {
-    let escaped = text.contains('%') || (plus_is_space && text.contains('+'));
-    if !escaped {
-        return text.to_owned();
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'+' if plus_is_space => bytes.push(b' '),
-            b'%' => {
-                let mut ahead = rest.clone();
-                match (ahead.next().and_then(hex), ahead.next().and_then(hex)) {
-                    (Some(high), Some(low)) => {
-                        bytes.push(high << 4 | low);
-                        rest = ahead;
-                    }
-                    _ => bytes.push(b'%'),
-                }
-            }
-            _ => bytes.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|value| value as u8)
+    let spaced = if plus_is_space { Cow::Owned(text.replace('+', " ")) } else { Cow::Borrowed(text) };
+    percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
 }
 
 /// The text of a body with this `content-type`: UTF-8, unless it names ISO-8859-1 or windows-1252, which the

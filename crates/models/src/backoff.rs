@@ -1,5 +1,6 @@
 //! Pauses between attempts: the retry policy's, and those that a provider requests.
 
+use bobbin_definitions::dates::utc_s;
 use bobbin_definitions::definitions::retry::{EffectivePolicy, Jitter, RetryMode};
 use bobbin_definitions::limits::{BACKOFF_MAX_MS, RETRY_AFTER_MAX_US, SECOND_US};
 
@@ -76,15 +77,8 @@ fn date_s(day: &str, month: usize, year: i64, time: &str) -> Option<i64> {
     let day = day.parse::<i64>().ok()?;
     let month = i64::try_from(month).ok()? + 1;
     let mut clock = time.split(':').map(|part| part.parse::<i64>().ok());
-    let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
-    if !(1..=31).contains(&day) || !(1970..10_000).contains(&year) || hour > 23 || minute > 59 || second > 60
-    {
-        return None;
-    }
-    // Days since 1970 of a Gregorian date. Years start in March, so that the leap day comes last.
-    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719_468;
-    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
+    let time = (clock.next()??, clock.next()??, clock.next()??);
+    (1970..10_000).contains(&year).then(|| utc_s((year, month, day), time))?
 }
 
 #[cfg(test)]
