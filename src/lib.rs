@@ -12,12 +12,12 @@
 //!
 //! * [`host`]: the interface to the outside: SQLite, HTTP, the alarm, the bucket, listeners.
 //! * [`env`]: values of variables: encryption, changes, redaction.
-//! * `store`: the tables of a thread, one file each.
+//! * `store`: the tables of a thread, one file or folder each.
 //! * [`sandbox`]: sandboxed code: values that cross, options, the handle.
 //! * [`sdk`]: the thread as its code sees it.
 //! * [`work`]: the targets of `run` in definitions: native functions, HTTP calls, sandboxed code.
 //! * [`memory`]: memories of threads and shared ones: documents, chunks, vectors, searches.
-//! * [`engine`]: the engine of one thread. Start at `engine/step.rs`: the seven-step cycle, in order.
+//! * [`engine`]: the engine of one thread. Start at `engine/cycle/step.rs`: the stages of a step, in order.
 //! * [`api`]: the responses of a thread's routes.
 //! * [`directory`]: the threads of an owner.
 //! * [`growth`]: readers of untrusted input, for tests of their growth.

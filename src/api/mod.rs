@@ -8,7 +8,8 @@
 //! * `context`: the next request to a model; `steps`: an earlier request, `step_parts`: the sizes of its
 //!   parts. `budget`: the limits of runs, and their use.
 //! * `waits`: questions to people, and their answers.
-//! * `servers`: MCP servers and their status.
+//! * `servers`: MCP servers and their status. `calls`: calls of a tool by an MCP client. `import`: messages of
+//!   another deployment.
 //! * `endpoints`: the application's own routes; `endpoint_answer`: their responses.
 
 mod budget;

@@ -116,7 +116,7 @@ handle! {
 }
 
 handle! {
-    /// Pauses between attempts at a model.
+    /// Retry policies of models, tools and embeddings, and the pauses between attempts.
     pub(crate) struct Retries, retries
 }
 

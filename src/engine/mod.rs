@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //!
-//! Read `cycle::step` first: the cycle of seven steps. The rows behind it are in `store`.
+//! Read `cycle::step` first: the seven stages of a step. The rows behind it are in `store`.
 //!
 //! * `thread`: one thread and its transitions. `features`: the handles of its features. `ephemeral`: state that is
 //!   lost with the object. `definitions`: the definitions of the open step. `catalogs`: the catalog and its later
@@ -21,7 +21,7 @@
 //!   `memory`: memories. `mcp`: calls to MCP servers.
 //! * `listeners`: clients that begin to listen. `stream`: events for them. `feed`: the events of one run. `items`:
 //!   the same as items. `progress`: one line about a run.
-//! * `outbox`: messages to the directory, a parent and children; `delivery`: sends them. `log`: the durable log.
+//! * `outbox`: messages to the directory, a parent and children; `delivery`: sends them. `log`: log rows of a step.
 //!   `operator`: failures, for the server's terminal. `traces` and `run_trace`: trace contexts.
 //! * `jobs`: work outside runs; `job_runner`: its attempts. `summary`: summaries of older messages. `spans`: runs
 //!   as spans. `export`: sends spans to a collector.

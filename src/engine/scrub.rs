@@ -1,5 +1,5 @@
 //! Scrubbing of likely secrets in the results of calls (docs/scrubbing.md), before hooks, rows, streams,
-//! models, logs and spans see them. Known secrets are redacted earlier (`env/secrets.rs`).
+//! models, logs and spans see them. Known secrets are redacted earlier (`engine/env/secrets.rs`).
 
 use serde_json::{Map, Value};
 

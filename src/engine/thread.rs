@@ -71,7 +71,7 @@ impl ThreadSlot {
     }
 }
 
-/// What the changes of a transition also require, in its transaction. `memory::sources` implements it.
+/// The additional writes that a transition's changes require, in its transaction. `memory::sources` implements it.
 pub(super) trait ChangeNotes {
     /// Notes the changed messages and files for the memories that read them.
     ///

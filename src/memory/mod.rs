@@ -2,7 +2,7 @@
 //! [`MemoryHost`] owns the tables; a [`MemoryStore`] is one memory in them.
 //!
 //! * `extract`: the text of a document. `cut`: chunking. `documents`: adding, listing, deleting. `index`:
-//!   indexing. `embed`: requests for vectors. `log`: their log rows. `fuse`: fusion of results. `search`:
+//!   indexing. `embed`: requests for vectors; `embedding`: their providers. `log`: their log rows. `fuse`: fusion of results. `search`:
 //!   searches. `notes`: notes by models, and messages. `calls`: the HTTP requests.
 //! * `shared`: the object of a shared memory.
 

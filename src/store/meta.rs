@@ -81,7 +81,7 @@ pub(crate) struct Meta {
     pub(crate) children: i64,
     /// The sides whose prompts still have to become active and create subagents (`subagents/immediate`).
     pub(crate) activates: i64,
-    /// Receipts of detached calls with a lower id are closed; 0 if all are (`engine/detached.rs`).
+    /// Receipts of detached calls with a lower id are closed; 0 if all are (`engine/calls/detached.rs`).
     pub(crate) detached: i64,
     /// Number of open waits. Counted from their table when this row is read; the stored column is obsolete.
     pub(crate) waits: i64,

@@ -1,12 +1,11 @@
 //! The work that a definition names with `run`: a native function, a file of code in the sandbox, or a URL.
-//! Tools, effects, hooks and endpoints all run through [`run`], with the same rules for time, panics and
-//! signed requests.
+//! Tools, effects, hooks and endpoints run through [`run`], with the same rules for time, panics and signed
+//! requests. The engine itself runs tools of MCP servers, tools of the client, memory tools and skills.
 //!
 //! * `kinds`: input and results of the four kinds in each of the three ways.
 //! * `native`: functions that crates register. `http`: the signed request. `code`: files in the sandbox.
 //!   `mcp`: requests to MCP servers, for tools only. `outbound`: permitted targets of all requests.
-//! * `timeout`: a time limit. `tool_answer`: the meaning of a
-//!   tool's response.
+//! * `timeout`: a time limit. `tool_answer`: the meaning of a tool's response.
 
 pub(crate) mod code;
 mod http;

@@ -3,8 +3,8 @@
 //!
 //! # Layout
 //!
-//! * [`fetch`]: every request. `router` matches and answers it, `auth` authenticates. `create`, `every_owner` and `events`: routes with several calls to
-//!   objects.
+//! * [`fetch`]: every request. `auth` authenticates it, `router` matches and answers it. `create`, `every_owner` and
+//!   `events`: routes with several calls to objects. `sign_in`: the browser's return from a sign-in.
 //! * [`objects`]: threads, directories and shared memories, for the shim's classes. `host`, `sql`, `fetch`,
 //!   `sockets`, `clock` (timers): their platform. `remote`: calls between the Worker and objects; `upgrade`:
 //!   the call for a socket. `streamed`: requests and responses with streamed bodies. `bucket`: content in a

@@ -55,7 +55,7 @@ pub const QUEUE_MESSAGES: u32 = 1_000;
 pub const QUEUED_ARGS_BYTES: usize = 1_000_000;
 /// Arguments of a call that code makes and awaits, as JSON. Its receipt keeps them together with the result.
 pub const INVOKED_ARGS_BYTES: usize = 100_000;
-/// Seqs after which the mark of open detached calls is cleared when no such work runs (`engine/detached.rs`).
+/// Seqs after which the mark of open detached calls is cleared when no such work runs (`engine/calls/detached.rs`).
 pub const DETACHED_SPAN: i64 = 1_000;
 /// Nesting depth of calls: prompts that call prompts, tools that call tools.
 pub const CALL_DEPTH: u32 = 8;

@@ -1,11 +1,11 @@
 //! Providers of models: requests, decoding of streams, and failures. They reach the network through the
-//! call that they receive. The engine (`engine/provider_call`) supervises them and receives the reply.
+//! call that they receive. The engine (`engine/model/provider_call`) supervises them and receives the reply.
 //!
-//! * `provider`: the registry. `call`: the input of a provider. `usable`: whether a model can be used in
-//!   this deployment. `address`: the address of an API.
+//! * `provider`: providers by name. `registry`: native functions by name. `call`: the input of a provider. `usable`: whether a model can be used in
+//!   this deployment. `address`: the address of an API. `http`, `ai`: requests over the network, and to
+//!   Workers AI.
 //! * [`openai`]: chat completions, any base URL. [`responses`]: OpenAI's other API. [`anthropic`]: Anthropic's
 //!   messages. `workers_ai`: Cloudflare's models. [`demo`]: the deterministic built-in model without network.
-//!   
 //! * Requests. `fit`: requirements of every provider. `cached_json`: parts that later requests send
 //!   again. `writing`: bodies that are written as text. `size`: number of tokens. `reasoning`: how much
 //!   a model reasons. `literal`: texts that arrive in pieces and are sent back.

@@ -1,4 +1,4 @@
-//! What a run that ends has granted to subagents: the thread keeps it until they return it.
+//! Grants to subagents that outlive their run: the thread keeps them until the subagents return them.
 
 use crate::definitions::budget::Unit;
 use crate::engine::features::Budgets;

@@ -1,10 +1,10 @@
 //! Calls of tools, from a reply of the model or from code.
 //!
-//! * `call`: a call, and everything that it runs in. `scope`: its origin. `tool_run`: its way to the tool: checks,
-//!   questions to people, receipt, run. `tool_call`: its receipt and its work. `tool_result`: results and their
-//!   files. `tool_events`: events for clients.
-//! * `batch`: read-only calls at the same time. `tool_queue`: calls that code queues. `invoke`: calls that code
-//!   waits for. `detached`: calls outside any run.
+//! * `call`: a call, and everything that it runs in. `scope`: its origin. `tool_run`: runs it: checks, questions
+//!   to people, receipt, tool. `tool_call`: its receipt and its work. `tool_result`: results and their files.
+//!   `tool_events`: events for clients.
+//! * `batch`: the outcome of each call of a step, and read-only calls at the same time. `tool_queue`: calls that
+//!   code queues. `invoke`: calls that code waits for. `detached`: calls outside any run.
 //! * `work_context`: the host and the catalog for code.
 
 pub(in crate::engine) mod batch;

@@ -1,4 +1,4 @@
-//! The way of a call of a reply to its tool: the checks, the questions to people, the receipt, the run.
+//! Runs one call of a reply: the checks, the questions to people, the receipt, the tool.
 
 use futures::future::LocalBoxFuture;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The context of a request to a model (spec §20): the prompt, the history that fits (`window`), the tools.
+//! The context of a request to a model (spec §20): the prompt, the history that fits (`store/window`), the tools.
 //!
 //! * Here: the request. `space`: its parts, and how much of the model's window each takes. `history`: its
 //!   messages.

@@ -38,10 +38,10 @@ use crate::store::waits;
 use crate::store::waits::{Wait, WaitKind};
 use crate::trace::Trace;
 
-/// How long a request that waits for a run waits on while the run waits for nothing but tasks of MCP servers.
+/// The maximum time that a waiting request stays open while its run waits only for tasks of MCP servers.
 const TASKS_US: i64 = 60 * limits::SECOND_US;
 
-/// A message that comes from outside the step cycle: what `POST …/messages` holds (spec §27.2), or what a tool gives.
+/// A message from outside the step cycle: from `POST …/messages` (spec §27.2), or from code.
 pub(crate) struct Input {
     role: Role,
     wakes: WakeMode,
@@ -78,7 +78,7 @@ enum Sender {
 }
 
 impl Input {
-    /// A request's message. `code` says what code of another thread of the family wants done with it.
+    /// A request's message. `code`: the mode that code of a related thread requests.
     fn parse(text: &str, kind: AgentKind, code: Option<&str>) -> Result<Input> {
         let mut body = Body::parse(text)?.known(&[
             "role",
@@ -167,7 +167,7 @@ impl Input {
         .checked()
     }
 
-    /// As hooks see it before it is stored.
+    /// The draft for hooks.
     pub(in crate::engine) fn draft(&self, now: i64) -> Row {
         Row {
             inbound: Inbound::Stored,
@@ -177,7 +177,7 @@ impl Input {
         }
     }
 
-    /// What hooks made of its draft.
+    /// Applies the hooks' changes to the draft.
     pub(in crate::engine) fn becomes(&mut self, row: Row) {
         self.content = row.content.unwrap_or_default();
         self.silent = row.silent;
@@ -241,7 +241,7 @@ fn retry(body: &mut Body) -> Result<Option<String>> {
     Ok((retry != Retry::default()).then_some(text))
 }
 
-/// A message of side A makes side B act, which must be a model for that.
+/// Refuses a message of side A that would start side B if side B is a person.
 fn may_wake(role: Role, wakes: WakeMode, kind: AgentKind) -> Result<()> {
     if role == Role::Assistant && wakes == WakeMode::Yes && kind == AgentKind::AiHuman {
         let text = "Only an agent with two AI sides takes `assistant` messages.";
@@ -283,7 +283,7 @@ impl Thread {
         input.follows = request.header(FOLLOWS).map(str::to_owned);
         input.replaces = request.header(REPLACES).map(str::to_owned);
         if input.replaces.is_some() {
-            // It deletes messages, and to send one takes less permission.
+            // Deleting messages requires more permission than sending one.
             self.read(|state, _| request.caller.may(&Action::Manage, Some(state.meta.thread())))?;
         }
         if code.is_some() && input.wakes == WakeMode::No {
@@ -448,7 +448,7 @@ impl Thread {
             Some(verdict) => verdict,
             None => self.wait_for(seq, run).await.map_err(lost)?,
         };
-        // Tasks of servers end without a person, most of them soon.
+        // Most tasks of servers end soon, without a person.
         let until = self.host.now_us() + TASKS_US;
         while let Verdict::Parked(Some(run)) = &verdict
             && self.host.now_us() < until
@@ -492,7 +492,7 @@ pub(in crate::engine) fn room(state: &State) -> Result<()> {
     if state.active().is_none() {
         // Waiting does not help: no run takes messages from the queue.
         return Err(Error::new(Code::QueueFull, format!("{message} The thread is stopped."))
-            .hint("POST …/continue takes them up; then there is room again."));
+            .hint("POST …/continue processes them and makes room."));
     }
     Err(Error::new(Code::QueueFull, message).retry_after(5))
 }

@@ -1,12 +1,12 @@
 //! The cycle of a run, from the message that starts it to its end.
 //!
-//! Read `step` first: the seven steps of the specification (spec §19), in their order.
+//! Read `step` first: the seven stages of a step (spec §19), in their order.
 //!
 //! * `accept`: incoming messages. `flow`: drives a run from step to step, resumes it after a crash, and yields.
 //!   `resume`: what a run begins with, and whether it still matches the definitions.
-//! * `stop`: when a turn, a session or a run ends. `session`: tools of a session. `close`: the transition of that
-//!   end. `run_end`: what its commit leaves to announce. `outcome`: the result of a run. `answer_end`: where the
-//!   answer to a message ends.
+//! * `stop`: when a turn, a session or a run ends. `session`: tools of a session. `close`: applies the verdict and
+//!   closes the step; `flow` ends the run. `run_end`: what its commit leaves to announce. `outcome`: the result of
+//!   a run. `answer_end`: where the answer to a message ends.
 //! * `control`: stop, continue, terminate, delete.
 
 pub(in crate::engine) mod accept;

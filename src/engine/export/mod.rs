@@ -1,9 +1,9 @@
-//! The export of spans to a collector (docs/observability.md). A job is written when a run ends, parks, or
-//! has made many steps. It reads the rows from its last position, sends one request, and stores the new
-//! position. A collector never delays a run: a rejected request is retried for a while and then dropped.
+//! The export of spans to a collector (docs/observability.md). A job is written when a run ends, parks, or has
+//! made many steps. It reads the rows from its last position, sends one request, and stores the new position. A
+//! collector never delays a run: a rejected request is retried for a while and then dropped.
 //!
-//! * This file: the runs that are to be exported, and the job. `detached`: detached work. `config`: the
-//!   collector. `send`: one request and its response.
+//! * This file: the runs that are to be exported, and the job. `position`: how far spans are exported. `detached`:
+//!   detached work. `config`: the collector. `send`: one request and its response.
 
 pub(super) mod config;
 pub(crate) mod detached;

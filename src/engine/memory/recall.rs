@@ -75,7 +75,7 @@ impl Memories<'_> {
         let query = self.opening_texts(definitions)?;
         let mut found = Vec::new();
         if !query.trim().is_empty() {
-            // Where the step was entered before, it was lost in the middle of this.
+            // If this step was entered before, the process crashed during this search.
             let lost = self.read(|state, _| {
                 let ledger = state.active().and_then(|run| run.ledger.as_ref());
                 Ok(ledger.map_or(0, |ledger| ledger.unseen))

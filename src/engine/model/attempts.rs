@@ -1,5 +1,5 @@
-//! The attempts of a step at its model. They are counted before each request, in the run's row or, for the
-//! step of a called prompt, in the receipt of that call.
+//! Reads how many attempts a step has made at its model: from the run's row or, for the step of a called
+//! prompt, from the receipt of that call. `cycle::step` counts the first attempt, `model_call` the others.
 
 use crate::engine::thread::Thread;
 use crate::error::Result;

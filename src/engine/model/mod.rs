@@ -1,9 +1,9 @@
 //! Requests of a step to its model.
 //!
-//! * `model_call`: attempts, fallbacks and pauses. `provider_call`: one request and its timeouts. `attempts`: the
-//!   progress of a step with its model. `retry`: retry policies.
-//! * `replay`: data that providers want back with their replies. `cancel`: cancels the response of a provider after
-//!   a stop.
+//! * `model_call`: attempts, fallbacks and pauses. `provider_call`: one request and its timeouts. `attempts`: how
+//!   many a step has made. `retry`: retry policies.
+//! * `replay`: data that providers want back with their replies. `cancel`: cancels the response of a provider
+//!   after a stop.
 
 pub(in crate::engine) mod attempts;
 pub(in crate::engine) mod cancel;

@@ -4,7 +4,8 @@
 //! * Calls: `toolset` builds the tool definitions, `arguments` parses calls, `call` defines the actions,
 //!   `resolve` maps a call to its action.
 //! * Creation: `spawn` creates or messages a child, `checks` refuses it, `create_child` is the child's side,
-//!   `immediate` begins children with their prompt, `deferred` holds children that lack variables.
+//!   `immediate` begins children with their prompt (`immediate_start`: which ones), `deferred` holds children
+//!   that lack variables.
 //! * Envelopes: `envelope` defines them, `inbox` receives them, `follow_up` collects their effects, `copy`
 //!   transfers files, `values` transfers variables.
 //! * Results: `wait` parks a receipt until a child answers, `report` sends the outcome of a child's run.

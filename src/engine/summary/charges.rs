@@ -1,5 +1,5 @@
 //! Costs of requests for summaries. They are charged to the run that caused them while it is in progress,
-//! otherwise to the thread (`engine/budget/apart`). Their log entries name the run.
+//! otherwise to the thread (`engine/budget/detached`). Their log entries name the run.
 
 use crate::engine::budget::estimate;
 use crate::engine::features::Summarizer;

@@ -1,5 +1,5 @@
-//! A run that reaches its budget parks and asks for more (docs/budgets.md). Here are the question, and the
-//! effects of its decision or expiry.
+//! The effects of a decision about a run that has reached its budget, or of its expiry (docs/budgets.md).
+//! `budget_question` asks.
 
 use crate::definitions::budget::{Caps, Limits, OnExceeded, Unit};
 use crate::engine::budget::LimitStatus;

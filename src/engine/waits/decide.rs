@@ -141,7 +141,7 @@ impl Interrupt {
                 Verdict::Approve { .. } | Verdict::Answer(_) | Verdict::Deny { stop: false, .. }
             )
         {
-            let text = "`interrupt` restart has no meaning where the decision is put off, the run is stopped, or nothing was said yet.";
+            let text = "`interrupt` restart needs the decision approve, answer, or deny without `stop`.";
             return Err(Error::field("interrupt", text));
         }
         Ok(interrupt)

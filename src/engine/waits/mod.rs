@@ -1,6 +1,6 @@
 //! Waits: questions to the outside for which a run parks (docs/approvals.md). The transaction that parks the run
 //! writes the wait's row, and nothing of the run stays in memory. A single transaction stores the decision, the
-//! outcome of the call and the run's resumption. The rows are in `store/waits`.
+//! call's result if the decision is its result, and the run's resumption. The rows are in `store/waits`.
 //!
 //! * Here: opening and closing of waits. `park`: parks a run. `expiry`: waits that nobody ended in time; `deny`:
 //!   approvals that a message denies. `lookup`: finds a wait by its id. `gate`: holds calls that have to wait;

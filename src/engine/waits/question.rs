@@ -20,7 +20,7 @@ use crate::store::waits::{ApprovalScope, DecidedBy, OnExpiry, WaitData, WaitKind
 
 /// The question that must be answered before a call continues.
 pub(crate) enum Question {
-    /// The question is stored and the run is parked.
+    /// A question to ask. The caller opens the wait and parks the run.
     Asked { kind: WaitKind, asked: Box<WaitData>, lasts_us: i64 },
     /// Asking is forbidden; the model receives an error.
     Forbidden,

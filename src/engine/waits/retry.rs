@@ -30,7 +30,8 @@ pub(crate) fn parks(policy: &EffectivePolicy, parking: Parking, pause_us: i64) -
 }
 
 impl Waits<'_> {
-    /// Parks the run until the next attempt, inside the transaction that counts the attempt.
+    /// Parks the run until the next attempt. An attempt of the run itself is counted in the same transaction; an
+    /// attempt of a call is counted when the call is entered again.
     pub(crate) fn park_for_attempt(
         &self,
         state: &mut State,

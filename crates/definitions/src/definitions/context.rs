@@ -1,4 +1,4 @@
-//! What a prompt says of its requests' size: how much of the model's window they may fill, and how a summary takes the place of
+//! Limits on the size of a prompt's requests: how much of the model's window they may fill, and how a summary replaces
 //! older messages.
 
 use serde::{Deserialize, Deserializer, Serialize};

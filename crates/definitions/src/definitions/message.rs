@@ -93,7 +93,7 @@ pub enum ToolStatus {
     Error,
 }
 
-/// What a tool gives back (spec §6.2).
+/// The result of a tool (spec §6.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// Whether it worked.

@@ -1,5 +1,5 @@
-//! What of a folder clients of MCP are offered at `/mcp` besides its agents (docs/mcp-server.md): tools, and what tools make, prompts and
-//! resources. Each is run in a thread of its own, of an agent that has no model: its one step is the call.
+//! The parts of a folder that MCP clients can use at `/mcp` besides its agents (docs/mcp-server.md): tools, and prompts and
+//! resources that tools make. Each call runs in its own thread. The thread's agent has no model; its one step is the call.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,5 +1,4 @@
-//! How what fails is tried again: one policy for each kind of work, said in several places, of which the first counts
-//! field by field (docs/models.md).
+//! Retry policies, one for each kind of work (docs/models.md). For each field the first source that sets it applies.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
 //! Facts about models at their makers' own addresses: context windows, prices, and end dates. Used only for
-//! warnings; no request depends on them. They are in `src/models/known.json`, and updated with releases.
+//! warnings; no request depends on them. They are in `known.json`, and updated with releases.
 
 use serde::Deserialize;
 

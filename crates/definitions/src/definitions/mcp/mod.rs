@@ -23,7 +23,7 @@ use crate::sorted::SortedMap;
 /// What an entry of a prompt's `tools` begins with that means tools of a server: `mcp:linear`.
 pub const PREFIX: &str = "mcp:";
 
-/// What stands for all tools that are not named, in what is said of tools.
+/// The key for all tools that are not named.
 pub const DEFAULT: &str = "default";
 
 /// An MCP server whose tools prompts may use.
