@@ -1,4 +1,7 @@
-//! Neighbouring read-only calls of a reply, made in parallel (docs/tools.md). Their receipts are stored
+//! The calls of a step. `outcome_of` is the entry for each of them: it returns a stored result, starts a batch, or
+//! runs one call.
+//!
+//! A batch is neighbouring read-only calls of a reply, made in parallel (docs/tools.md). Their receipts are stored
 //! together before any of them starts. Their messages are stored one by one, in the order of the calls, so
 //! that the stored rows and the events are the same as for sequential calls.
 //!
@@ -196,14 +199,16 @@ impl Thread {
     /// The outcome of a call whose receipt has its result: the process crashed after the call ended, or a
     /// person or client supplied the result.
     fn ended_before(&self, scope: &Scope, earlier: &Receipt, result: ToolResult) -> Result<CallOutcome> {
-        let done = CallOutcome::ran(result);
         if earlier.kind == Kind::Subagent {
-            return Ok(done);
+            return Ok(CallOutcome::ran(result));
         }
         let waited = earlier.state == ReceiptState::Waiting;
-        if waited && earlier.data.mcp.is_some() {
+        let at_server = earlier.data.mcp.is_some();
+        if waited && at_server {
             self.waits().close_waits_of_call(earlier.id, WaitState::Cancelled)?;
         }
+        let done =
+            if waited && !at_server { CallOutcome::answered(result) } else { CallOutcome::ran(result) };
         // Code may have ended before its inner calls.
         let open_inner_calls = (!waited).then(|| scope.origin.clone());
         Ok(CallOutcome { approval: self.waits().approval_of(earlier.id)?, open_inner_calls, ..done })

@@ -180,6 +180,8 @@ fn denied() -> Scenario {
             assert!(told["id"].as_str().unwrap().starts_with("w_") && told["at"].is_i64(), "{result}");
             assert_eq!(history.texts("assistant").last().unwrap(), &"done: Denied: too much");
             assert_eq!(runs(sim), 0);
+            let reports = sim.world.log.borrow().iter().filter(|line| line.contains("\"pay\"")).count();
+            assert_eq!(reports, 0, "the operator reads of no failure of a tool that never ran");
         })
 }
 
