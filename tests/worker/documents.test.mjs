@@ -306,9 +306,9 @@ test("the page of errors has every code that is sent, and none that is not", () 
 
   const waiting = ["approval", "question", "client_tool", "elicitation", "sign_in", "task", "retry", "children", "subagent"].map((kind) => `waiting_for_${kind}`);
   assert.deepEqual(rows("reason"), sent([...variants("Reason").map(snake), ...waiting]));
-  assert.deepEqual(rows("`error_type`"), sent([...variants("ProviderCode").map(snake), ...all(/Unfinished::\w+ => \("(\w+)"/g)]));
+  assert.deepEqual(rows("`error_type`"), sent([...variants("ProviderCode").map(snake), ...all(/UnfinishedReason::\w+ => \("(\w+)"/g)]));
   const own = [...all(/error_code: Some\("(\w+)"\.into\(\)\)/g), ...all(/\bcoded\("(\w+)"/g)];
-  assert.deepEqual(rows("`error_code`"), sent([...own, ...all(/^(?:pub\(crate\) )?const (?:ARGUMENTS|DENIED): &str = "(\w+)";/gm), ...all(/const \w+: &str = "(mcp_\w+)";/g), ...all(/Over::\w+(?:\(_\))? => "(\w+)"/g)]));
+  assert.deepEqual(rows("`error_code`"), sent([...own, ...all(/^(?:pub\(\w+\) )?const (?:ARGUMENTS|DENIED): &str = "(\w+)";/gm), ...all(/const \w+: &str = "(mcp_\w+)";/g), ...all(/LimitKind::\w+(?:\(_\))? => "(\w+)"/g)]));
   assert.deepEqual(rows("`status`"), sent(variants("Status", "LinkError").map(snake)));
   const names = [...all(/CodeError::new\(\s*"(\w+)"/g), ...all(/error: \{ name: "(\w+)"/g), ...variants("ErrorKind")];
   const thrown = ["RangeError", "SerializationError", "anything else"];

@@ -130,6 +130,13 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+impl Telemetry<'_> {
+    /// Whether there is a collector.
+    pub(super) fn exports(&self) -> bool {
+        self.host.var(ENDPOINT).is_some_and(|endpoint| !endpoint.trim().is_empty())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,12 +172,5 @@ mod tests {
             assert!(secrets.iter().any(|known| known == secret), "{secret}: {secrets:?}");
         }
         assert_eq!(decoded("100%, %zz %41"), "100%, %zz A");
-    }
-}
-
-impl Telemetry<'_> {
-    /// Whether there is a collector.
-    pub(super) fn exports(&self) -> bool {
-        self.host.var(ENDPOINT).is_some_and(|endpoint| !endpoint.trim().is_empty())
     }
 }
