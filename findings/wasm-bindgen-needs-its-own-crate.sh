@@ -8,7 +8,7 @@ set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
-rustup target add wasm32-unknown-unknown >/dev/null 2>&1 || true
+rustup --quiet target add wasm32-unknown-unknown
 
 mkdir -p plain/src tool/src
 cat >plain/Cargo.toml <<'TOML'

@@ -76,7 +76,8 @@ const OF_OWN_CRATE = new RegExp(`${OF_WORKER.source}|^tests/worker/[^/]*$|^src/(
 
 /**
  * The tests in which a release build or wrangler can make a difference. Optimization can show anywhere, so there is one file
- * for each part of the product, plus those in which connections, buckets and processes end.
+ * for each part of the product, plus those in which connections, buckets and processes end. The last ones pack the npm
+ * packages and install them.
  */
 const DEPLOYED = {
   "tests/worker": ["approvals", "code", "files", "kill", "mcp", "memories", "openai", "r2", "runtimes", "story", "streams", "subagents"],

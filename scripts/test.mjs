@@ -24,7 +24,7 @@ const HELP = `npm test -- [flags]
 
   --only GROUPS    of ${GROUPS.join(", ")}: those, separated by commas
   --full           every failure at every point, and the Worker as it is deployed; again, whatever passed before
-  --deployed       the Worker as it is deployed, served by wrangler: the tests in which that can make a difference, and nothing else
+  --deployed       the release build under wrangler, and the npm packages: the tests in which these can make a difference
   --again          runs what has passed before with the same inputs, too
   --help           this text
 

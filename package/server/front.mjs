@@ -310,7 +310,7 @@ function upgrade(request, client, head, port) {
   const until = Date.now() + PATIENCE_MS;
   const open = () => {
     const { method = "GET", url: path = "/" } = request;
-    const up = http.request({ host: HOST, port, agent: false, method, path, headers: passing(request.rawHeaders, NONE) });
+    const up = http.request({ host: HOST, port, agent: false, method, path, headers: passing(request.rawHeaders, NONE), maxHeaderSize: HEAD_BYTES });
     const gone = () => up.destroy();
     client.once("close", gone);
     up.on("upgrade", (answer, server, first) => {

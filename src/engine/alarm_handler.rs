@@ -47,7 +47,7 @@ impl Thread {
             if let Err(error) = self.subagents().poll_children().await
                 && error.code != Code::ThreadNotFound
             {
-                self.variables().log(&format!("subagents could not be looked after: {error}"));
+                self.variables().log(&format!("subagents could not be polled: {error}"));
             }
             self.outbox().deliver_outbox(Targets::All, self.host.now_us()).await;
             if let Err(error) = self.settle_stored()

@@ -4,10 +4,9 @@
 //!
 //! * Here: opening and closing of waits. `park`: parks a run. `expiry`: waits that nobody ended in time; `deny`:
 //!   approvals that a message denies. `lookup`: finds a wait by its id. `gate`: holds calls that have to wait;
-//!   `question`: what is asked about them; `digest`: identifies the call that is decided. `decide`: decisions and
-//!   their effects; `answer`: the results of answers; `restart`: a decision that repeats the model request.
-//!   `retry`: a long pause before the next attempt. `budget_question`: asks about spending; `budget`: what the
-//!   decision changes.
+//!   `question`: the question about a call; `digest`: the digest of a call; `decide`: decisions and their effects;
+//!   `answer`: the results of answers; `restart`: a decision that repeats the model request. `retry`: a long pause
+//!   before the next attempt. `budget_question`: asks about spending; `budget`: what the decision changes.
 
 mod answer;
 pub(super) mod budget;
