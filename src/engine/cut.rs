@@ -10,7 +10,7 @@ use crate::access::no_thread;
 use crate::definitions::message::Role;
 use crate::engine::cycle::flow::RunOptions;
 use crate::engine::edit::edited;
-use crate::engine::ephemeral::Verdict;
+use crate::engine::ephemeral::MessageOutcome;
 use crate::engine::features::History;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -137,7 +137,9 @@ impl History<'_> {
     /// Runs after the commit of a cut.
     pub(super) fn announce_cut(&self, cut: &CutResult) -> Result<()> {
         self.state.borrow_mut().take();
-        self.settle(|waiter| (waiter.run.is_none() && waiter.seq > cut.after).then_some(Verdict::Stopped));
+        self.settle(|waiter| {
+            (waiter.run.is_none() && waiter.seq > cut.after).then_some(MessageOutcome::Stopped)
+        });
         let after = self.read(|state, _| Ok(message_id(&state.meta.stem, cut.after)))?;
         self.announce("messages_cut", json!({ "after": after, "count": cut.messages }));
         if cut.run.is_some() {

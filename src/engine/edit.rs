@@ -1,7 +1,7 @@
 //! Changes to stored data: the thread's tags and properties, messages, deletion of messages (spec §14.4).
 
 use crate::engine::cut::{CutResult, may_be_cut};
-use crate::engine::ephemeral::Verdict;
+use crate::engine::ephemeral::MessageOutcome;
 use crate::engine::features::History;
 use crate::engine::outbox::Targets;
 use crate::env::Redacted;
@@ -224,7 +224,7 @@ impl History<'_> {
         // Recompute all counts.
         self.state.borrow_mut().take();
         self.send_held(Some(seq))?;
-        self.settle(|waiter| (waiter.run.is_none() && waiter.seq == seq).then_some(Verdict::Stopped));
+        self.settle(|waiter| (waiter.run.is_none() && waiter.seq == seq).then_some(MessageOutcome::Stopped));
         Ok(())
     }
 }

@@ -303,7 +303,7 @@ pub(crate) fn window_from(
     }
 }
 
-/// All rows of the current turn, oldest first, because the verdict of the stop rules must not depend on what
+/// All rows of the current turn, oldest first, because the result of the stop rules must not depend on what
 /// is in memory. Missing rows are loaded, each bounded as in any request; the next request needs them as
 /// well.
 pub(super) fn turn_rows(state: &mut State, sql: &dyn Sql) -> Result<Vec<SharedRow>> {

@@ -15,7 +15,7 @@ use crate::engine::cut::CutResult;
 use crate::engine::cycle::answer_end::ensure_newest;
 use crate::engine::cycle::flow::RunOptions;
 use crate::engine::cycle::outcome;
-use crate::engine::ephemeral::Verdict;
+use crate::engine::ephemeral::MessageOutcome;
 use crate::engine::thread::Thread;
 use crate::env::Redacted;
 use crate::error::{Code, Error, Result};
@@ -438,19 +438,19 @@ impl Thread {
         let seq = accepted.row.seq;
         let (known, run) = match accepted.started {
             Some(run) => (None, Some(run)),
-            None => self.read(|state, sql| verdict_of(state, sql, seq))?,
+            None => self.read(|state, sql| message_outcome(state, sql, seq))?,
         };
         let lost = |_| {
             Error::new(Code::Overloaded, "The thread was restarted while this request waited.")
                 .hint("Send it again with the same Idempotency-Key to wait for the same run.")
         };
-        let mut verdict = match known {
-            Some(verdict) => verdict,
+        let mut outcome = match known {
+            Some(outcome) => outcome,
             None => self.wait_for(seq, run).await.map_err(lost)?,
         };
         // Most tasks of servers end soon, without a person.
         let until = self.host.now_us() + TASKS_US;
-        while let Verdict::Parked(Some(run)) = &verdict
+        while let MessageOutcome::Parked(Some(run)) = &outcome
             && self.host.now_us() < until
             && self.read_mut(waits_for_tasks)?
         {
@@ -458,14 +458,14 @@ impl Thread {
             if let Either::Left((Err(left), _)) = select(settled, self.host.sleep_until(until)).await {
                 return Err(lost(left));
             }
-            verdict = self.read(|state, sql| {
-                let known = verdict_of(state, sql, seq)?.0;
-                Ok(known.unwrap_or_else(|| Verdict::Parked(state.active().cloned())))
+            outcome = self.read(|state, sql| {
+                let known = message_outcome(state, sql, seq)?.0;
+                Ok(known.unwrap_or_else(|| MessageOutcome::Parked(state.active().cloned())))
             })?;
         }
         let now = self.host.now_us();
         self.read_mut(|state, sql| {
-            let mut body = outcome::of_verdict(state, sql, verdict, now)?;
+            let mut body = outcome::for_client(state, sql, outcome, now)?;
             self.waits().add_token(state, sql, caller, &mut body)?;
             Ok(Reply::json(200, &body))
         })
@@ -497,21 +497,21 @@ pub(in crate::engine) fn room(state: &State) -> Result<()> {
     Err(Error::new(Code::QueueFull, message).retry_after(5))
 }
 
-/// The known verdict about the run of a message, and the run that received the message.
-pub(in crate::engine) fn verdict_of(
+/// The known outcome of the run of a message, and the run that received the message.
+pub(in crate::engine) fn message_outcome(
     state: &State,
     sql: &dyn Sql,
     seq: i64,
-) -> Result<(Option<Verdict>, Option<i64>)> {
+) -> Result<(Option<MessageOutcome>, Option<i64>)> {
     let run = Run::of_message(sql, seq)?;
     if let Some(run) = run.as_ref().filter(|run| run.end.is_some()) {
         let answer = rows::find(sql, run.block)?.map(SharedRow::new);
-        return Ok((Some(Verdict::Ended(run.clone(), answer)), None));
+        return Ok((Some(MessageOutcome::Ended(run.clone(), answer)), None));
     }
     let known = match state.active() {
-        Some(active) if active.phase.is_parked() => Some(Verdict::Parked(Some(active.clone()))),
+        Some(active) if active.phase.is_parked() => Some(MessageOutcome::Parked(Some(active.clone()))),
         // Queued, and no run is active: a stop holds the message.
-        None if state.meta.stopped || run.is_none() => Some(Verdict::Stopped),
+        None if state.meta.stopped || run.is_none() => Some(MessageOutcome::Stopped),
         _ => None,
     };
     Ok((known, run.map(|run| run.id)))

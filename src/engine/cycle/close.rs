@@ -1,8 +1,8 @@
-//! The end of a step: applies the verdict of the stop rules (`stop`) to the run.
+//! The end of a step: applies the next action of the stop rules (`stop`) to the run.
 
 use crate::engine::context::turn_rows;
 use crate::engine::cycle::stop;
-use crate::engine::cycle::stop::{StepFacts, Verdict};
+use crate::engine::cycle::stop::{NextAction, StepFacts};
 use crate::engine::definitions::Definitions;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ impl Thread {
         let (ended, turn_over) = self.read_mut(|state, sql| {
             let history = turn_rows(state, sql)?;
             let run = state.active_mut()?;
-            let verdict = stop::evaluate(&StepFacts {
+            let next_action = stop::evaluate(&StepFacts {
                 kind: definitions.agent.kind,
                 active: definitions.active,
                 side: definitions.side,
@@ -32,28 +32,28 @@ impl Thread {
                 reply,
                 history: &history,
             });
-            let turn_over = verdict != Verdict::Step;
-            let ended = match verdict {
-                Verdict::Step => None,
-                Verdict::Switch => {
+            let turn_over = next_action != NextAction::Step;
+            let ended = match next_action {
+                NextAction::Step => None,
+                NextAction::SwitchSide => {
                     run.turns += 1;
                     run.side = run.side.other();
                     // The reply that ended this turn opens the next one.
                     run.turn_from = reply.seq;
                     None
                 }
-                Verdict::Turn(reason) => {
+                NextAction::EndTurn(reason) => {
                     run.turns += 1;
                     Some((reason, None))
                 }
-                Verdict::Session(reason, index) => {
+                NextAction::EndSession(reason, index) => {
                     run.turns += 1;
                     let result = session_result(definitions, reply, &history, reason, index, sql)?;
-                    let told = (reason == Reason::SessionFail).then(|| result.text.clone());
+                    let text = (reason == Reason::SessionFail).then(|| result.text.clone());
                     run.result = Some(result);
-                    Some((reason, told))
+                    Some((reason, text))
                 }
-                Verdict::End(reason, told) => Some((reason, told)),
+                NextAction::EndRun(reason, text) => Some((reason, text)),
             };
             let ended = finished(state.active_mut()?, ended);
             Ok((self.diagnosis().held_strictly(definitions, state, ended)?, turn_over))
@@ -91,7 +91,7 @@ impl Thread {
     }
 }
 
-/// The end of a run after its last step: a run that is finishing its budget ends whatever the verdict is.
+/// The end of a run after its last step: a run that is finishing its budget ends whatever the next action is.
 fn finished(run: &Run, ended: Option<(Reason, Option<String>)>) -> Option<(Reason, Option<String>)> {
     match &run.ledger {
         Some(ledger) if ledger.finishing != FinalStep::No => Some((Reason::BudgetFinished, None)),
@@ -113,12 +113,12 @@ fn session_result(
     let tool = if reason == Reason::SessionFail { &side.session_fail } else { &side.session_stop };
     let call = reply.calls.get(index);
     // The result of a tool queued by code lies beyond the reply's block.
-    let told = |row: &&SharedRow| {
+    let text = |row: &&SharedRow| {
         row.seq > reply.seq
             && row.tool_call_id.is_some()
             && row.tool_call_id == call.map(|call| call.id.clone())
     };
-    match (tool, call, history.iter().find(told)) {
+    match (tool, call, history.iter().find(text)) {
         (Some(tool), Some(call), Some(row)) => {
             let row = rows::find(sql, row.seq)?;
             let text = row.and_then(|row| row.content).unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::engine::calls::call::{interrupted, told};
 use crate::engine::calls::tool_result::{content_of, logged_error};
 use crate::engine::cycle::answer_end::is_being_made;
 use crate::engine::cycle::run_end::HaltedRun;
-use crate::engine::ephemeral::Verdict;
+use crate::engine::ephemeral::MessageOutcome;
 use crate::engine::features::Control;
 use crate::engine::hooks::result::CHANGING;
 use crate::engine::outbox::Targets;
@@ -193,7 +193,7 @@ impl Control<'_> {
     pub(in crate::engine) fn halted(&self, halted: HaltedRun) -> Result<()> {
         self.cut_off(halted)?;
         self.send_held(None)?;
-        self.settle(|waiter| waiter.run.is_none().then_some(Verdict::Stopped));
+        self.settle(|waiter| waiter.run.is_none().then_some(MessageOutcome::Stopped));
         Ok(())
     }
 

@@ -6,9 +6,9 @@ use futures::future::abortable;
 
 use crate::definitions::Model;
 use crate::definitions::budget::Budget;
-use crate::engine::cycle::accept::verdict_of;
+use crate::engine::cycle::accept::message_outcome;
 use crate::engine::cycle::run_end::FinishedRun;
-use crate::engine::ephemeral::{Flow, Verdict};
+use crate::engine::ephemeral::{Flow, MessageOutcome};
 use crate::engine::model::model_call::broke_off;
 use crate::engine::subagents::create_child::asked_in;
 use crate::engine::thread::{LostFrames, Thread};
@@ -441,21 +441,23 @@ impl Thread {
             self.send_held(None)?;
         }
         self.settle(|waiter| match waiter.run {
-            Some(id) if id == run.id => Some(Verdict::Ended(run.clone(), status.clone().or(answer.clone()))),
-            None if held => Some(Verdict::Stopped),
+            Some(id) if id == run.id => {
+                Some(MessageOutcome::Ended(run.clone(), status.clone().or(answer.clone())))
+            }
+            None if held => Some(MessageOutcome::Stopped),
             _ => None,
         });
         Ok(())
     }
 
-    /// Answers every waiting client for which `verdict` returns an answer.
+    /// Responds to each waiting client for which `outcome` returns a result.
     pub(in crate::engine) fn settle(
         &self,
-        verdict: impl Fn(&crate::engine::ephemeral::Waiter) -> Option<Verdict>,
+        outcome: impl Fn(&crate::engine::ephemeral::Waiter) -> Option<MessageOutcome>,
     ) {
         let waiting = std::mem::take(&mut *self.ephemeral.waiters.borrow_mut());
         for waiter in waiting {
-            match verdict(&waiter) {
+            match outcome(&waiter) {
                 Some(answer) => {
                     let _client_left = waiter.send.send(answer);
                 }
@@ -468,17 +470,21 @@ impl Thread {
     pub(in crate::engine) fn settle_stored(&self) -> Result<()> {
         let seqs: Vec<i64> = self.ephemeral.waiters.borrow().iter().map(|waiter| waiter.seq).collect();
         for seq in seqs {
-            let (verdict, run) = self.read(|state, sql| verdict_of(state, sql, seq))?;
+            let (outcome, run) = self.read(|state, sql| message_outcome(state, sql, seq))?;
             for waiter in self.ephemeral.waiters.borrow_mut().iter_mut().filter(|waiter| waiter.seq == seq) {
                 waiter.run = waiter.run.or(run);
             }
-            self.settle(|waiter| verdict.clone().filter(|_| waiter.seq == seq));
+            self.settle(|waiter| outcome.clone().filter(|_| waiter.seq == seq));
         }
         Ok(())
     }
 
     /// Resolves when the run that takes in message `seq` has an outcome.
-    pub(in crate::engine) fn wait_for(&self, seq: i64, run: Option<i64>) -> oneshot::Receiver<Verdict> {
+    pub(in crate::engine) fn wait_for(
+        &self,
+        seq: i64,
+        run: Option<i64>,
+    ) -> oneshot::Receiver<MessageOutcome> {
         let (send, receive) = oneshot::channel();
         self.ephemeral.waiters.borrow_mut().push(crate::engine::ephemeral::Waiter { seq, run, send });
         receive

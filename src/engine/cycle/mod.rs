@@ -4,7 +4,7 @@
 //!
 //! * `accept`: incoming messages. `flow`: drives a run from step to step, resumes it after a crash, and yields.
 //!   `resume`: what a run begins with, and whether it still matches the definitions.
-//! * `stop`: when a turn, a session or a run ends. `session`: tools of a session. `close`: applies the verdict and
+//! * `stop`: when a turn, a session or a run ends. `session`: tools of a session. `close`: applies the next action and
 //!   closes the step; `flow` ends the run. `run_end`: what its commit leaves to announce. `outcome`: the result of
 //!   a run. `answer_end`: where the answer to a message ends.
 //! * `control`: stop, continue, terminate, delete.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::engine::ephemeral::Verdict;
+use crate::engine::ephemeral::MessageOutcome;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
@@ -16,16 +16,16 @@ use crate::store::state::State;
 use crate::store::waits;
 
 /// The response for a waiting client.
-pub(in crate::engine) fn of_verdict(
+pub(in crate::engine) fn for_client(
     state: &mut State,
     sql: &dyn Sql,
-    verdict: Verdict,
+    outcome: MessageOutcome,
     now: i64,
 ) -> Result<Value> {
-    match verdict {
-        Verdict::Stopped | Verdict::Parked(None) => Ok(held(state)),
-        Verdict::Parked(Some(run)) => of_run(state, sql, &run, None, now),
-        Verdict::Ended(run, answer) => of_run(state, sql, &run, answer, now),
+    match outcome {
+        MessageOutcome::Stopped | MessageOutcome::Parked(None) => Ok(held(state)),
+        MessageOutcome::Parked(Some(run)) => of_run(state, sql, &run, None, now),
+        MessageOutcome::Ended(run, answer) => of_run(state, sql, &run, answer, now),
     }
 }
 

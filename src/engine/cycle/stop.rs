@@ -25,21 +25,21 @@ pub(in crate::engine) struct StepFacts<'a> {
 
 /// The next action after a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum Verdict {
+pub(in crate::engine) enum NextAction {
     /// Another step of the same turn.
     Step,
     /// The turn is over, and the other side acts.
-    Switch,
+    SwitchSide,
     /// The turn is over, and the run with it.
-    Turn(Reason),
+    EndTurn(Reason),
     /// The session is over, by the reply's call with this index.
-    Session(Reason, usize),
+    EndSession(Reason, usize),
     /// The run is over in the middle of a turn; with the text for people.
-    End(Reason, Option<String>),
+    EndRun(Reason, Option<String>),
 }
 
-/// A rule: its verdict, if it applies.
-type Rule = fn(&StepFacts<'_>) -> Option<Verdict>;
+/// A rule: its next action, if it applies.
+type Rule = fn(&StepFacts<'_>) -> Option<NextAction>;
 
 /// The rules after a step; the first that applies decides. The caps come before the next step ([`cap`]).
 const RULES: [Rule; 9] = [
@@ -58,21 +58,21 @@ const RULES: [Rule; 9] = [
     repeated_tool_error,
 ];
 
-/// The verdict of the first rule that applies.
-pub(in crate::engine) fn evaluate(facts: &StepFacts<'_>) -> Verdict {
-    RULES.iter().find_map(|rule| rule(facts)).unwrap_or(Verdict::Step)
+/// The next action of the first rule that applies.
+pub(in crate::engine) fn evaluate(facts: &StepFacts<'_>) -> NextAction {
+    RULES.iter().find_map(|rule| rule(facts)).unwrap_or(NextAction::Step)
 }
 
 /// A successful call of the tool that ends the session as a failure.
-fn session_fail(facts: &StepFacts<'_>) -> Option<Verdict> {
+fn session_fail(facts: &StepFacts<'_>) -> Option<NextAction> {
     succeeded(facts, facts.side.session_fail.as_ref()?)
-        .map(|index| Verdict::Session(Reason::SessionFail, index))
+        .map(|index| NextAction::EndSession(Reason::SessionFail, index))
 }
 
 /// A successful call of the tool that ends the session as a success.
-fn session_stop(facts: &StepFacts<'_>) -> Option<Verdict> {
+fn session_stop(facts: &StepFacts<'_>) -> Option<NextAction> {
     succeeded(facts, facts.side.session_stop.as_ref()?)
-        .map(|index| Verdict::Session(Reason::SessionStop, index))
+        .map(|index| NextAction::EndSession(Reason::SessionStop, index))
 }
 
 /// The index of the first successful call of a tool.
@@ -89,58 +89,59 @@ fn succeeded(facts: &StepFacts<'_>, tool: &SessionTool) -> Option<usize> {
 }
 
 /// `execution.stop()`.
-fn stopped_by_code(facts: &StepFacts<'_>) -> Option<Verdict> {
-    (facts.asked == Some(CodeRequest::Stop)).then_some(Verdict::End(Reason::StoppedByCode, None))
+fn stopped_by_code(facts: &StepFacts<'_>) -> Option<NextAction> {
+    (facts.asked == Some(CodeRequest::Stop)).then_some(NextAction::EndRun(Reason::StoppedByCode, None))
 }
 
 /// `execution.forceTurn()`: the acting side continues whatever its reply was, or the other side takes over.
-fn forced_turn(facts: &StepFacts<'_>) -> Option<Verdict> {
+fn forced_turn(facts: &StepFacts<'_>) -> Option<NextAction> {
     match (facts.kind, facts.asked?) {
-        (AgentKind::DualAi, CodeRequest::Turn(side)) if side == facts.active => Some(Verdict::Step),
-        (AgentKind::DualAi, CodeRequest::Turn(_)) => Some(Verdict::Switch),
+        (AgentKind::DualAi, CodeRequest::Turn(side)) if side == facts.active => Some(NextAction::Step),
+        (AgentKind::DualAi, CodeRequest::Turn(_)) => Some(NextAction::SwitchSide),
         // A person's turn cannot be forced.
         (AgentKind::AiHuman, CodeRequest::Turn(_)) | (_, CodeRequest::Stop) => None,
     }
 }
 
 /// A call of the side's stop tool, successful or not (spec §35.3).
-fn stop_tool(facts: &StepFacts<'_>) -> Option<Verdict> {
+fn stop_tool(facts: &StepFacts<'_>) -> Option<NextAction> {
     let tool = facts.side.stop_tool.as_ref()?;
     let called = facts.reply.calls.iter().any(|call| call.name == *tool);
     called.then(|| turn_over(facts, Reason::StopTool))
 }
 
 /// A text without calls, if that ends a turn.
-fn stop_on_response(facts: &StepFacts<'_>) -> Option<Verdict> {
+fn stop_on_response(facts: &StepFacts<'_>) -> Option<NextAction> {
     let text = facts.reply.calls.is_empty() && !facts.reply.is_empty_reply();
     (text && facts.side.stop_on_response).then(|| turn_over(facts, Reason::StopOnResponse))
 }
 
 /// In a dual agent, a side that cannot end its turn hands over after each step (spec §20.1).
-fn either_turn(facts: &StepFacts<'_>) -> Option<Verdict> {
+fn either_turn(facts: &StepFacts<'_>) -> Option<NextAction> {
     let endless = !facts.side.stop_on_response && facts.side.stop_tool.is_none();
-    (endless && facts.kind == AgentKind::DualAi && !facts.reply.is_empty_reply()).then_some(Verdict::Switch)
+    (endless && facts.kind == AgentKind::DualAi && !facts.reply.is_empty_reply())
+        .then_some(NextAction::SwitchSide)
 }
 
-fn turn_over(facts: &StepFacts<'_>, reason: Reason) -> Verdict {
+fn turn_over(facts: &StepFacts<'_>, reason: Reason) -> NextAction {
     match facts.kind {
-        AgentKind::AiHuman => Verdict::Turn(reason),
-        AgentKind::DualAi => Verdict::Switch,
+        AgentKind::AiHuman => NextAction::EndTurn(reason),
+        AgentKind::DualAi => NextAction::SwitchSide,
     }
 }
 
 /// Neither text nor calls, for the second time.
-fn empty_reply(facts: &StepFacts<'_>) -> Option<Verdict> {
+fn empty_reply(facts: &StepFacts<'_>) -> Option<NextAction> {
     let reply = facts.reply;
     let before = facts.history.iter().rev().find(|row| row.seq < reply.seq)?;
     (reply.is_empty_reply() && before.is_empty_reply()).then(|| {
         let text = "The model gave an empty answer twice, so the run was ended.".to_owned();
-        Verdict::End(Reason::EmptyReply, Some(text))
+        NextAction::EndRun(Reason::EmptyReply, Some(text))
     })
 }
 
 /// The same error of a tool too often in a row.
-fn repeated_tool_error(facts: &StepFacts<'_>) -> Option<Verdict> {
+fn repeated_tool_error(facts: &StepFacts<'_>) -> Option<NextAction> {
     if facts.reply.calls.is_empty() {
         return None;
     }
@@ -148,7 +149,7 @@ fn repeated_tool_error(facts: &StepFacts<'_>) -> Option<Verdict> {
     (times >= limits::REPEATED_ERRORS).then(|| {
         let text =
             format!("The run was stopped: a tool failed {times} times in a row with the same error: {error}");
-        Verdict::End(Reason::RepeatedToolError, Some(text))
+        NextAction::EndRun(Reason::RepeatedToolError, Some(text))
     })
 }
 
@@ -279,7 +280,7 @@ mod tests {
             Story { agent: agent.unwrap(), asked: Some(CodeRequest::Stop), reply, history }
         }
 
-        fn verdict(&self) -> Verdict {
+        fn next_action(&self) -> NextAction {
             evaluate(&StepFacts {
                 kind: self.agent.kind,
                 active: Side::A,
@@ -298,38 +299,39 @@ mod tests {
 
     #[test]
     fn the_rules_apply_in_the_order_of_the_specification() {
-        for (kind, switch) in [("ai_human", None), ("dual_ai", Some(Verdict::Switch))] {
+        for (kind, switch) in [("ai_human", None), ("dual_ai", Some(NextAction::SwitchSide))] {
             let mut story = Story::new(kind);
-            assert_eq!(story.verdict(), Verdict::Session(Reason::SessionFail, 1));
+            assert_eq!(story.next_action(), NextAction::EndSession(Reason::SessionFail, 1));
             story.fails(1);
-            assert_eq!(story.verdict(), Verdict::Session(Reason::SessionStop, 0));
+            assert_eq!(story.next_action(), NextAction::EndSession(Reason::SessionStop, 0));
             story.fails(0);
-            assert_eq!(story.verdict(), Verdict::End(Reason::StoppedByCode, None));
+            assert_eq!(story.next_action(), NextAction::EndRun(Reason::StoppedByCode, None));
             story.asked = Some(CodeRequest::Turn(Side::A));
-            let ended = |reason| switch.clone().unwrap_or(Verdict::Turn(reason));
-            let forced = if kind == "dual_ai" { Verdict::Step } else { Verdict::Turn(Reason::StopTool) };
-            assert_eq!(story.verdict(), forced);
+            let ended = |reason| switch.clone().unwrap_or(NextAction::EndTurn(reason));
+            let forced =
+                if kind == "dual_ai" { NextAction::Step } else { NextAction::EndTurn(Reason::StopTool) };
+            assert_eq!(story.next_action(), forced);
             story.asked = Some(CodeRequest::Turn(Side::B));
-            assert_eq!(story.verdict(), ended(Reason::StopTool));
+            assert_eq!(story.next_action(), ended(Reason::StopTool));
             story.asked = None;
             // The stop tool need not succeed.
             story.fails(2);
-            assert_eq!(story.verdict(), ended(Reason::StopTool));
+            assert_eq!(story.next_action(), ended(Reason::StopTool));
             story.reply.calls.pop();
-            let Verdict::End(Reason::RepeatedToolError, Some(text)) = story.verdict() else {
-                panic!("{:?}", story.verdict());
+            let NextAction::EndRun(Reason::RepeatedToolError, Some(text)) = story.next_action() else {
+                panic!("{:?}", story.next_action());
             };
             assert!(text.contains("No."), "{text}");
             story.reply.calls.clear();
-            assert_eq!(story.verdict(), ended(Reason::StopOnResponse));
+            assert_eq!(story.next_action(), ended(Reason::StopOnResponse));
             story.agent.side_a.stop_on_response = false;
-            assert_eq!(story.verdict(), Verdict::Step);
+            assert_eq!(story.next_action(), NextAction::Step);
             story.agent.side_a.stop_tool = None;
-            assert_eq!(story.verdict(), switch.clone().unwrap_or(Verdict::Step));
+            assert_eq!(story.next_action(), switch.clone().unwrap_or(NextAction::Step));
             story.reply.content = None;
-            assert_eq!(story.verdict(), Verdict::Step);
+            assert_eq!(story.next_action(), NextAction::Step);
             story.history.push(SharedRow::new(Row::new(299, Role::Assistant, " ", 0)));
-            assert!(matches!(story.verdict(), Verdict::End(Reason::EmptyReply, Some(_))));
+            assert!(matches!(story.next_action(), NextAction::EndRun(Reason::EmptyReply, Some(_))));
         }
     }
 

@@ -157,12 +157,12 @@ pub(super) struct Waiter {
     pub(super) seq: i64,
     /// The run that took it in, once one did.
     pub(super) run: Option<i64>,
-    pub(super) send: oneshot::Sender<Verdict>,
+    pub(super) send: oneshot::Sender<MessageOutcome>,
 }
 
 /// The result for a waiting client.
 #[derive(Clone, Debug)]
-pub(super) enum Verdict {
+pub(super) enum MessageOutcome {
     /// The run is over; with the message that ended it.
     Ended(Run, Option<SharedRow>),
     /// It waits for something outside.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::definitions::message::ToolResult;
 use crate::engine::calls::call::Call;
-use crate::engine::ephemeral::Verdict;
+use crate::engine::ephemeral::MessageOutcome;
 use crate::engine::features::Subagents;
 use crate::engine::subagents::delegates::outcome;
 use crate::engine::subagents::envelope::{Ending, Envelope, EnvelopeBody};
@@ -47,7 +47,7 @@ impl Subagents<'_> {
             self.activity().send_waiting(format!("Waiting for subagent: {}", call.call.name))?;
         }
         self.send_parked()?;
-        self.settle(|_| Some(Verdict::Parked(Some(run.clone()))));
+        self.settle(|_| Some(MessageOutcome::Parked(Some(run.clone()))));
         self.ephemeral.abort_flow();
         std::future::pending().await
     }

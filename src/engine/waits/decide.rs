@@ -42,7 +42,7 @@ pub(crate) struct Decider<'a> {
 pub(crate) struct DecisionRequest {
     /// The number of the wait.
     wait: i64,
-    verdict: Verdict,
+    kind: DecisionKind,
     actor: Option<String>,
     interrupt: Interrupt,
 }
@@ -57,7 +57,7 @@ enum Interrupt {
 }
 
 #[derive(Debug)]
-enum Verdict {
+enum DecisionKind {
     Approve {
         args: Option<Value>,
     },
@@ -93,7 +93,7 @@ struct DecisionEffects {
     /// Waits that opened or closed besides the decided ones.
     also: Vec<Wait>,
     /// Budget events for clients.
-    told: Vec<(&'static str, LimitStatus)>,
+    budget_events: Vec<(&'static str, LimitStatus)>,
 }
 
 impl DecisionRequest {
@@ -112,21 +112,21 @@ impl DecisionRequest {
             (None, Some(id)) => wait_number(thread, &id)?,
             (None, None) => return Err(Error::missing("id")),
         };
-        let kind = body.string("decision")?.ok_or_else(|| Error::missing("decision"))?;
-        let verdict = Verdict::parse(&mut body, &kind)?;
-        let interrupt = Interrupt::parse(&mut body, &verdict)?;
+        let name = body.string("decision")?.ok_or_else(|| Error::missing("decision"))?;
+        let kind = DecisionKind::parse(&mut body, &name)?;
+        let interrupt = Interrupt::parse(&mut body, &kind)?;
         let actor = body.string("actor")?;
         if actor.as_ref().is_some_and(|actor| actor.chars().count() > limits::ACTOR_CHARS) {
             let text = format!("`actor` has at most {} characters.", limits::ACTOR_CHARS);
             return Err(Error::field("actor", text));
         }
-        verdict.leaves_nothing(&mut body, &kind)?;
-        Ok(DecisionRequest { wait, verdict, actor, interrupt })
+        kind.leaves_nothing(&mut body, &name)?;
+        Ok(DecisionRequest { wait, kind, actor, interrupt })
     }
 }
 
 impl Interrupt {
-    fn parse(body: &mut Body, verdict: &Verdict) -> Result<Interrupt> {
+    fn parse(body: &mut Body, kind: &DecisionKind) -> Result<Interrupt> {
         let interrupt = match body.string("interrupt")?.as_deref() {
             None | Some("continue") => Interrupt::Continue,
             Some("restart") => Interrupt::Restart,
@@ -137,8 +137,10 @@ impl Interrupt {
         };
         if interrupt == Interrupt::Restart
             && !matches!(
-                verdict,
-                Verdict::Approve { .. } | Verdict::Answer(_) | Verdict::Deny { stop: false, .. }
+                kind,
+                DecisionKind::Approve { .. }
+                    | DecisionKind::Answer(_)
+                    | DecisionKind::Deny { stop: false, .. }
             )
         {
             let text = "`interrupt` restart needs the decision approve, answer, or deny without `stop`.";
@@ -148,25 +150,27 @@ impl Interrupt {
     }
 }
 
-impl Verdict {
-    fn parse(body: &mut Body, kind: &str) -> Result<Verdict> {
-        Ok(match kind {
-            "approve" => Verdict::Approve { args: body.object("args")?.map(Value::Object) },
-            "deny" => Verdict::Deny { reason: bounded_text(body, "reason")?, stop: body.flag("stop")? },
-            "answer" => Verdict::Answer(Answer::parse(body)?),
-            "retry" => Verdict::Retry,
+impl DecisionKind {
+    fn parse(body: &mut Body, name: &str) -> Result<DecisionKind> {
+        Ok(match name {
+            "approve" => DecisionKind::Approve { args: body.object("args")?.map(Value::Object) },
+            "deny" => DecisionKind::Deny { reason: bounded_text(body, "reason")?, stop: body.flag("stop")? },
+            "answer" => DecisionKind::Answer(Answer::parse(body)?),
+            "retry" => DecisionKind::Retry,
             "extend" => {
                 let add = body.take("add").ok_or_else(|| Error::missing("add"))?;
                 let add = crate::json::from_value(add);
-                Verdict::Extend { add: add.map_err(|error| Error::field("add", format!("`add`: {error}.")))? }
+                DecisionKind::Extend {
+                    add: add.map_err(|error| Error::field("add", format!("`add`: {error}.")))?,
+                }
             }
-            "finish" => Verdict::Finish,
+            "finish" => DecisionKind::Finish,
             "defer" => {
                 let until = body.take("until").ok_or_else(|| Error::missing("until"))?;
                 let until = until.as_i64().and_then(|seconds| seconds.checked_mul(limits::SECOND_US));
                 let until_us =
                     until.ok_or_else(|| Error::field("until", "`until` is in seconds since 1970."))?;
-                Verdict::Defer { until_us }
+                DecisionKind::Defer { until_us }
             }
             other => {
                 let text = format!("There is no decision “{other}”.");
@@ -180,30 +184,30 @@ impl Verdict {
     fn of_budget(&self, wait: &Wait) -> Option<Outcome<'_>> {
         match self {
             _ if wait.kind != WaitKind::Budget => None,
-            Verdict::Extend { add } => Some(Outcome::Extended(add)),
-            Verdict::Finish => Some(Outcome::Finishes),
+            DecisionKind::Extend { add } => Some(Outcome::Extended(add)),
+            DecisionKind::Finish => Some(Outcome::Finishes),
             _ => Some(Outcome::Fails("It was not extended.".to_owned())),
         }
     }
 
     /// Refuses fields that belong to other decisions.
-    fn leaves_nothing(&self, body: &mut Body, kind: &str) -> Result<()> {
+    fn leaves_nothing(&self, body: &mut Body, name: &str) -> Result<()> {
         for (field, fits) in [
-            ("args", matches!(self, Verdict::Approve { .. })),
-            ("reason", matches!(self, Verdict::Deny { .. })),
-            ("stop", matches!(self, Verdict::Deny { .. })),
-            ("text", matches!(self, Verdict::Answer(_))),
-            ("choice", matches!(self, Verdict::Answer(_))),
-            ("result", matches!(self, Verdict::Answer(_))),
-            ("isError", matches!(self, Verdict::Answer(_))),
-            ("content", matches!(self, Verdict::Answer(_))),
-            ("until", matches!(self, Verdict::Defer { .. })),
-            ("add", matches!(self, Verdict::Extend { .. })),
+            ("args", matches!(self, DecisionKind::Approve { .. })),
+            ("reason", matches!(self, DecisionKind::Deny { .. })),
+            ("stop", matches!(self, DecisionKind::Deny { .. })),
+            ("text", matches!(self, DecisionKind::Answer(_))),
+            ("choice", matches!(self, DecisionKind::Answer(_))),
+            ("result", matches!(self, DecisionKind::Answer(_))),
+            ("isError", matches!(self, DecisionKind::Answer(_))),
+            ("content", matches!(self, DecisionKind::Answer(_))),
+            ("until", matches!(self, DecisionKind::Defer { .. })),
+            ("add", matches!(self, DecisionKind::Extend { .. })),
         ] {
             if !fits && body.take(field).is_some() {
                 return Err(Error::field(
                     field,
-                    format!("`{field}` has no meaning with the decision “{kind}”."),
+                    format!("`{field}` has no meaning with the decision “{name}”."),
                 ));
             }
         }
@@ -296,10 +300,10 @@ impl Waits<'_> {
     fn after_decisions(&self, decided: DecisionEffects) -> Result<()> {
         self.announce_waits(&decided.waits)?;
         self.announce_waits(&decided.also)?;
-        if !decided.told.is_empty() {
+        if !decided.budget_events.is_empty() {
             self.subagents().send_envelopes();
         }
-        for (kind, reached) in decided.told {
+        for (kind, reached) in decided.budget_events {
             self.budgets().announce_budget(kind, &[reached]);
         }
         match (decided.halted, decided.failed, decided.entry) {
@@ -331,12 +335,12 @@ impl Waits<'_> {
             interrupt: (wanted.interrupt == Interrupt::Restart).then(|| "restart".to_owned()),
             ..Decision::default()
         };
-        if let Verdict::Defer { until_us } = &wanted.verdict {
+        if let DecisionKind::Defer { until_us } = &wanted.kind {
             self.defer(state, sql, &mut wait, *until_us)?;
             decided.waits.push(wait);
             return Ok(());
         }
-        let result = self.note_verdict(&wanted.verdict, &wait, &mut decision)?;
+        let result = self.note_decision(&wanted.kind, &wait, &mut decision)?;
         if let (Some(result), Some(receipt)) = (result, wait.receipt) {
             // Redact secrets in every answer. Scrub only the results of client tools, not text that people write.
             let result = self.variables().redact_result(result);
@@ -350,17 +354,17 @@ impl Waits<'_> {
             receipts::answer(sql, receipt, &result)?;
         }
         self.close_wait(state, sql, &mut wait, WaitState::Decided, Some(decision))?;
-        if matches!(wanted.verdict, Verdict::Deny { stop: true, .. }) {
+        if matches!(wanted.kind, DecisionKind::Deny { stop: true, .. }) {
             state.meta.stopped = true;
             state.meta.update(sql)?;
             Event::stop(state.active()).insert(sql, now)?;
             self.descendants().stop_children(state, sql)?;
             decided.halted = Some(self.control().halt(state, sql, Reason::StoppedByUser, now)?);
-        } else if let Some(outcome) = wanted.verdict.of_budget(&wait) {
+        } else if let Some(outcome) = wanted.kind.of_budget(&wait) {
             let Settlement { entry, halted, told, waits } = self.settle_budget(state, sql, &wait, outcome)?;
             decided.entry = entry.or(decided.entry);
             decided.failed = halted.or(decided.failed.take());
-            decided.told.extend(told);
+            decided.budget_events.extend(told);
             decided.also.extend(waits);
         } else {
             decided.entry = self.resume_after(state, sql, &wait)?.or(decided.entry);
@@ -369,15 +373,15 @@ impl Waits<'_> {
         Ok(())
     }
 
-    /// Stores the verdict in the decision, and returns the result of the call if the verdict is its result.
-    fn note_verdict(
+    /// Stores the kind in the decision, and returns the result of the call if the decision is its result.
+    fn note_decision(
         &self,
-        verdict: &Verdict,
+        kind: &DecisionKind,
         wait: &Wait,
         decision: &mut Decision,
     ) -> Result<Option<ToolResult>> {
-        Ok(match verdict {
-            Verdict::Approve { args } => {
+        Ok(match kind {
+            DecisionKind::Approve { args } => {
                 takes(wait, "approve")?;
                 if let Some(args) = args {
                     self.check_edit(wait, args)?;
@@ -386,40 +390,40 @@ impl Waits<'_> {
                 decision.args.clone_from(args);
                 None
             }
-            Verdict::Deny { reason, .. } => {
+            DecisionKind::Deny { reason, .. } => {
                 takes(wait, "deny")?;
                 decision.decision = "deny".into();
                 decision.reason.clone_from(reason);
                 // The denial is sent to the MCP server, which decides the outcome of the call.
                 (wait.kind != WaitKind::Elicitation).then(|| denied(wait, reason.as_deref()))
             }
-            Verdict::Answer(answer) if wait.kind == WaitKind::Elicitation => {
+            DecisionKind::Answer(answer) if wait.kind == WaitKind::Elicitation => {
                 takes(wait, "answer")?;
                 decision.decision = "answer".into();
                 decision.content = filled_in(wait, answer)?;
                 None
             }
-            Verdict::Answer(answer) => {
+            DecisionKind::Answer(answer) => {
                 decision.decision = "answer".into();
                 Some(answered(wait, answer, decision)?)
             }
-            Verdict::Retry => {
+            DecisionKind::Retry => {
                 takes(wait, "retry")?;
                 decision.decision = "retry".into();
                 None
             }
-            Verdict::Extend { add } => {
+            DecisionKind::Extend { add } => {
                 takes(wait, "extend")?;
                 decision.decision = "extend".into();
                 decision.add = Some(json!(add));
                 None
             }
-            Verdict::Finish => {
+            DecisionKind::Finish => {
                 takes(wait, "finish")?;
                 decision.decision = "finish".into();
                 None
             }
-            Verdict::Defer { .. } => None,
+            DecisionKind::Defer { .. } => None,
         })
     }
 

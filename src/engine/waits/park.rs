@@ -1,6 +1,6 @@
 //! Parking a run: it waits for something outside, and nothing of it stays in memory.
 
-use crate::engine::ephemeral::Verdict;
+use crate::engine::ephemeral::MessageOutcome;
 use crate::engine::features::Waits;
 use crate::engine::progress::waiting_for;
 use crate::error::Result;
@@ -29,7 +29,7 @@ impl Waits<'_> {
         }
         let run = self.read(|state, _| Ok(state.active().cloned()))?;
         self.send_parked()?;
-        self.settle(|_| Some(Verdict::Parked(run.clone())));
+        self.settle(|_| Some(MessageOutcome::Parked(run.clone())));
         if self.read(|state, _| Ok(state.meta.parent.is_some()))? {
             self.subagents().send_envelopes();
         }
