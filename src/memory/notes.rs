@@ -10,7 +10,7 @@ use crate::memory::{MemoryStore, PendingWork};
 use crate::store::memory as stores;
 use crate::store::memory::docs;
 use crate::store::memory::docs::Doc;
-use crate::store::memory::work as table;
+use crate::store::memory::shared as table;
 
 /// Source of a document that is a note.
 pub(crate) const NOTE: &str = "note";
@@ -110,7 +110,7 @@ impl MemoryStore<'_> {
             self.keeper.make_tables()?;
         }
         let now = self.now_us();
-        self.change(|sql| match table::take(sql, &letter.key, now)? {
+        self.change(|sql| match table::record_entry(sql, &letter.key, now)? {
             true => self.note(sql, &change, true),
             false => Ok((change.told(), PendingWork::Nothing)),
         })

@@ -90,7 +90,7 @@ pub(crate) struct WorkData {
 
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Work {
+pub(crate) struct WorkRecord {
     pub(crate) kind: WorkKind,
     pub(crate) id: String,
     /// Start of its first attempt, microseconds since 1970.
@@ -100,10 +100,10 @@ pub(crate) struct Work {
     pub(crate) data: WorkData,
 }
 
-impl Work {
-    /// Work that has not begun.
-    pub(crate) fn new(kind: WorkKind, id: String) -> Work {
-        Work { kind, id, began_us: None, ended_us: None, data: WorkData::default() }
+impl WorkRecord {
+    /// WorkRecord that has not begun.
+    pub(crate) fn new(kind: WorkKind, id: String) -> WorkRecord {
+        WorkRecord { kind, id, began_us: None, ended_us: None, data: WorkData::default() }
     }
 
     /// Whether it has begun, so that the row holds more than links.
@@ -111,12 +111,12 @@ impl Work {
         !self.data.trace.is_empty()
     }
 
-    fn read(cells: &[Cell]) -> Result<Work> {
+    fn read(cells: &[Cell]) -> Result<WorkRecord> {
         let [kind, id, began, ended, data] = cells else {
-            return Err(Error::internal("a work has the wrong number of columns"));
+            return Err(Error::internal("detached work has the wrong number of columns"));
         };
-        let damaged = || Error::internal("a stored work is damaged");
-        Ok(Work {
+        let damaged = || Error::internal("stored detached work is damaged");
+        Ok(WorkRecord {
             kind: kind.text().and_then(WorkKind::parse).ok_or_else(damaged)?,
             id: id.text().unwrap_or_default().to_owned(),
             began_us: began.int(),
@@ -154,16 +154,16 @@ fn made(state: &mut State, sql: &dyn Sql) -> Result<()> {
     Ok(())
 }
 
-/// Work that has not ended.
-pub(crate) fn find(state: &mut State, sql: &dyn Sql, kind: WorkKind, id: &str) -> Result<Option<Work>> {
+/// WorkRecord that has not ended.
+pub(crate) fn find(state: &mut State, sql: &dyn Sql, kind: WorkKind, id: &str) -> Result<Option<WorkRecord>> {
     made(state, sql)?;
     let statement =
         "SELECT kind, id, began_us, ended_us, data FROM works WHERE ended = 0 AND kind = ? AND id = ?";
     Ok(list(sql, statement, &[Param::Text(kind.as_str()), Param::Text(id)])?.pop())
 }
 
-/// Work of a kind that has begun and not ended.
-pub(crate) fn begun(state: &mut State, sql: &dyn Sql, kind: WorkKind) -> Result<Vec<Work>> {
+/// WorkRecord of a kind that has begun and not ended.
+pub(crate) fn begun(state: &mut State, sql: &dyn Sql, kind: WorkKind) -> Result<Vec<WorkRecord>> {
     made(state, sql)?;
     let statement = "SELECT kind, id, began_us, ended_us, data FROM works
         WHERE ended = 0 AND kind = ? AND began_us IS NOT NULL";
@@ -186,7 +186,7 @@ pub(crate) fn forget_all(state: &mut State, sql: &dyn Sql) -> Result<()> {
 }
 
 /// Ended work, at most `most`.
-pub(crate) fn ended(sql: &dyn Sql, most: usize) -> Result<Vec<Work>> {
+pub(crate) fn ended(sql: &dyn Sql, most: usize) -> Result<Vec<WorkRecord>> {
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let statement =
         "SELECT kind, id, began_us, ended_us, data FROM works WHERE ended = 1 ORDER BY kind, id LIMIT ?";
@@ -212,10 +212,10 @@ pub(crate) fn drop_ended(state: &mut State, sql: &dyn Sql) -> Result<u64> {
     Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
 }
 
-fn list(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Work>> {
+fn list(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<WorkRecord>> {
     let mut works = Vec::new();
     sql.each(statement, params, &mut |cells| {
-        works.push(Work::read(cells)?);
+        works.push(WorkRecord::read(cells)?);
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(works)

@@ -19,13 +19,13 @@ use crate::work::native::endpoint_call::{EndpointAnswer, EndpointCall};
 use crate::work::native::hook_call::HookCall;
 use crate::work::native::{EffectCall, NativeCall, Natives};
 use crate::work::tool_answer::tool_result;
-use crate::work::{Failure, RemoteRequest, ResultConverter, Work, WorkContext};
+use crate::work::{Failure, ImplementationCall, RemoteRequest, ResultConverter, WorkContext};
 
 /// The result of a native function, or its panic.
 type NativeResult<A> = Result<Result<A, Failure>, Panic>;
 
 /// `(state, args)`: returns a `ToolResult`, a text, or any JSON value. Its own failures are error results.
-impl Work for NativeCall {
+impl ImplementationCall for NativeCall {
     type Output = ToolResult;
 
     fn native(self, natives: &dyn Natives, name: &str) -> Pending<NativeResult<ToolResult>> {
@@ -74,7 +74,7 @@ impl Work for NativeCall {
 }
 
 /// `(state, args)`; the return value is ignored.
-impl Work for EffectCall {
+impl ImplementationCall for EffectCall {
     type Output = ();
 
     fn native(self, natives: &dyn Natives, name: &str) -> Pending<NativeResult<()>> {
@@ -107,7 +107,7 @@ impl Work for EffectCall {
 }
 
 /// `(state, ...args)`, as listed in docs/hooks.md.
-impl Work for HookCall {
+impl ImplementationCall for HookCall {
     type Output = Json;
 
     fn native(self, natives: &dyn Natives, name: &str) -> Pending<NativeResult<Json>> {
@@ -153,7 +153,7 @@ impl Work for HookCall {
 }
 
 /// `(request, state, params)`: returns a `Response`, or any JSON value.
-impl Work for EndpointCall {
+impl ImplementationCall for EndpointCall {
     type Output = EndpointAnswer;
 
     fn native(self, natives: &dyn Natives, name: &str) -> Pending<NativeResult<EndpointAnswer>> {

@@ -113,7 +113,7 @@ pub(super) struct RemoteRequest {
 type ResultConverter<A> = Box<dyn FnOnce(crate::sandbox::Value) -> Result<A, Failure>>;
 
 /// A call of one of the four kinds.
-pub(super) trait Work: Sized {
+pub(super) trait ImplementationCall: Sized {
     type Output;
 
     /// Calls the native function `name`.
@@ -133,7 +133,7 @@ pub(super) trait Work: Sized {
     fn answered(self, answered: PostResponse, around: &dyn WorkContext) -> Result<Self::Output, Failure>;
 }
 
-/// The way to run some work.
+/// The implementation of a call, with its limits and context.
 #[derive(Clone, Copy)]
 pub(crate) struct ExecutionPlan<'a> {
     pub(crate) run: &'a Implementation,
@@ -147,16 +147,16 @@ pub(crate) struct ExecutionPlan<'a> {
     pub(crate) trace: &'a dyn Fn() -> Trace,
 }
 
-/// Runs the work once. Retries are the caller's.
-pub(crate) async fn run<W: Work>(
+/// Executes a call once. Retries are the caller's.
+pub(crate) async fn run<C: ImplementationCall>(
     around: Rc<dyn WorkContext>,
     way: ExecutionPlan<'_>,
-    work: W,
-) -> Result<W::Output, Failure> {
+    call: C,
+) -> Result<C::Output, Failure> {
     let host = around.host().clone();
     match way.run {
         Implementation::Native(name) => {
-            let running = work.native(around.natives(), name);
+            let running = call.native(around.natives(), name);
             match in_time(&*host, way.limit_ms, running).await? {
                 Ok(answer) => answer,
                 Err(panicked) => {
@@ -167,8 +167,8 @@ pub(crate) async fn run<W: Work>(
             }
         }
         Implementation::Code(code) => {
-            let (call, meaning) = work.in_file();
-            let value = in_time(&*host, way.limit_ms, run_file(around, code, call)).await?;
+            let (file_call, meaning) = call.in_file();
+            let value = in_time(&*host, way.limit_ms, run_file(around, code, file_call)).await?;
             meaning(value.map_err(Failure::Failed)?)
         }
         // The engine calls tools of MCP servers itself, because they may have to wait for users.
@@ -176,7 +176,7 @@ pub(crate) async fn run<W: Work>(
         // Calls for clients are parked earlier.
         Implementation::Client(_) => Err(Failure::Failed("No client can carry this out here.".to_owned())),
         Implementation::Http(http) => {
-            let RemoteRequest { name, idempotency_key, now_us, body } = work.posted();
+            let RemoteRequest { name, idempotency_key, now_us, body } = call.posted();
             let post = SignedPost {
                 name: &name,
                 http,
@@ -187,7 +187,7 @@ pub(crate) async fn run<W: Work>(
                 body,
             };
             let answered = post_signed(&*around, post, way.env).await?;
-            work.answered(answered, &*around)
+            call.answered(answered, &*around)
         }
     }
 }

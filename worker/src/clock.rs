@@ -25,7 +25,7 @@ pub(crate) struct Clock {
     timer: RefCell<Option<ArmedTimer>>,
     next_id: Cell<u64>,
     /// Number of units of work in progress.
-    works: Cell<usize>,
+    running: Cell<usize>,
     rings: Closure<dyn FnMut()>,
 }
 
@@ -50,15 +50,15 @@ impl Clock {
                     clock.ring();
                 }
             });
-            let (sleepers, timer, next_id, works) = Default::default();
-            Clock { sleepers, timer, next_id, works, rings }
+            let (sleepers, timer, next_id, running) = Default::default();
+            Clock { sleepers, timer, next_id, running, rings }
         })
     }
 
     /// Marks work as in progress until the returned value is dropped.
-    pub(crate) fn work(self: &Rc<Clock>) -> Work {
-        self.works.set(self.works.get() + 1);
-        Work(self.clone())
+    pub(crate) fn begin_work(self: &Rc<Clock>) -> WorkGuard {
+        self.running.set(self.running.get() + 1);
+        WorkGuard(self.clone())
     }
 
     /// Completes at this time, in microseconds since 1970.
@@ -100,7 +100,7 @@ impl Clock {
 
     /// Clears the timer if it will not be needed soon.
     fn rest(&self) {
-        if self.works.get() == 0 && self.sleepers.borrow().is_empty() {
+        if self.running.get() == 0 && self.sleepers.borrow().is_empty() {
             self.timer.take();
         }
     }
@@ -150,11 +150,11 @@ impl Drop for Sleep {
 }
 
 /// A unit of work in progress.
-pub(crate) struct Work(Rc<Clock>);
+pub(crate) struct WorkGuard(Rc<Clock>);
 
-impl Drop for Work {
+impl Drop for WorkGuard {
     fn drop(&mut self) {
-        self.0.works.set(self.0.works.get().saturating_sub(1));
+        self.0.running.set(self.0.running.get().saturating_sub(1));
         self.0.rest();
     }
 }

@@ -154,7 +154,7 @@ impl Object for ObjectHost {
     }
 
     fn spawn(&self, work: Pending<()>) {
-        let under_way = self.clock.work();
+        let under_way = self.clock.begin_work();
         let guarded = async move {
             if let Err(panic) = AssertUnwindSafe(work).catch_unwind().await {
                 bindings::log(&format!("a task of an object panicked: {}", told(&*panic)));

@@ -20,7 +20,7 @@ use crate::definitions::retry::RetryMode;
 use crate::definitions::tier::tier;
 use crate::definitions::{Callable, Implementation, SideConfig, Tier, Tool, ToolEntry};
 use crate::engine::calls::call::ToolRun;
-use crate::engine::calls::call::{Call, CallOutcome, Work, arguments};
+use crate::engine::calls::call::{Call, CallOutcome, Executable, arguments};
 use crate::engine::calls::tool_call::{CallWork, NEEDS_APPROVAL, fitting};
 use crate::engine::calls::tool_events::ToolCallEvent;
 use crate::engine::definitions::Definitions;
@@ -250,7 +250,7 @@ impl Thread {
                     continue;
                 }
                 let (id, name) = (&call.call.id, &call.call.name);
-                let kind = Work::Tool(tool).kind();
+                let kind = Executable::Tool(tool).kind();
                 NewReceipt::started(call.seq, reply.seq, id, name, kind, now).insert(sql)?;
             }
             Ok(())
@@ -305,7 +305,7 @@ impl Thread {
         let again = earlier.is_some();
         let open = earlier.is_none_or(|earlier| {
             let runs = earlier.state == ReceiptState::Started && earlier.result.is_none();
-            runs && Work::Tool(tool).repeats(&earlier)
+            runs && Executable::Tool(tool).repeats(&earlier)
         });
         if asks || !open {
             return Ok(None);
@@ -330,10 +330,16 @@ impl Thread {
         let (seq, given) = (call.seq, args.clone());
         let scope = scope.clone();
         let running = async move {
-            let work = Work::Tool(tool);
+            let executable = Executable::Tool(tool);
             let name = &call.call.name;
-            let asked =
-                CallWork { definitions, entry, work, call_id: &call.call.id, args: given, approved: false };
+            let asked = CallWork {
+                definitions,
+                entry,
+                executable,
+                call_id: &call.call.id,
+                args: given,
+                approved: false,
+            };
             let work = Box::pin(self.work_of(&inside, asked));
             let result = self.activity().with_heartbeats(RunningTool { name, scope: &scope }, work).await??;
             let result = fitting(name, result);

@@ -66,17 +66,17 @@ impl Call {
 
 /// The callables that run for some time: a tool, or a prompt.
 #[derive(Clone, Copy)]
-pub(crate) enum Work<'a> {
+pub(crate) enum Executable<'a> {
     Tool(&'a Tool),
     Prompt(&'a Prompt),
 }
 
-impl<'a> Work<'a> {
-    /// The work of a callable; agents have none.
-    pub(in crate::engine) fn of(callable: Callable<'a>) -> Option<Work<'a>> {
+impl<'a> Executable<'a> {
+    /// The executable of a callable; agents have none.
+    pub(in crate::engine) fn of(callable: Callable<'a>) -> Option<Executable<'a>> {
         match callable {
-            Callable::Tool(tool) => Some(Work::Tool(tool)),
-            Callable::Prompt(prompt) => Some(Work::Prompt(prompt)),
+            Callable::Tool(tool) => Some(Executable::Tool(tool)),
+            Callable::Prompt(prompt) => Some(Executable::Prompt(prompt)),
             Callable::Agent(..) | Callable::Subagent(..) => None,
         }
     }
@@ -84,12 +84,12 @@ impl<'a> Work<'a> {
     /// The kind in receipts.
     pub(in crate::engine) const fn kind(self) -> Kind {
         match self {
-            Work::Tool(Tool { run: Implementation::Native(_), .. }) => Kind::Native,
-            Work::Tool(Tool { run: Implementation::Http(_), .. }) => Kind::Http,
-            Work::Tool(Tool { run: Implementation::Code(_), .. }) => Kind::Code,
-            Work::Tool(Tool { run: Implementation::Client(_), .. }) => Kind::Client,
-            Work::Tool(Tool { run: Implementation::Mcp(_), .. }) => Kind::Mcp,
-            Work::Prompt(_) => Kind::Prompt,
+            Executable::Tool(Tool { run: Implementation::Native(_), .. }) => Kind::Native,
+            Executable::Tool(Tool { run: Implementation::Http(_), .. }) => Kind::Http,
+            Executable::Tool(Tool { run: Implementation::Code(_), .. }) => Kind::Code,
+            Executable::Tool(Tool { run: Implementation::Client(_), .. }) => Kind::Client,
+            Executable::Tool(Tool { run: Implementation::Mcp(_), .. }) => Kind::Mcp,
+            Executable::Prompt(_) => Kind::Prompt,
         }
     }
 
@@ -97,13 +97,13 @@ impl<'a> Work<'a> {
     /// stored.
     pub(in crate::engine) fn repeats(self, earlier: &Receipt) -> bool {
         match self {
-            Work::Tool(_) if earlier.task().is_some() => true,
-            Work::Tool(tool) => {
+            Executable::Tool(_) if earlier.task().is_some() => true,
+            Executable::Tool(tool) => {
                 earlier.kind != Kind::Prompt
                     && may_repeat(tool)
                     && earlier.runs < i64::from(limits::IDEMPOTENT_RUNS)
             }
-            Work::Prompt(_) => earlier.kind == Kind::Prompt,
+            Executable::Prompt(_) => earlier.kind == Kind::Prompt,
         }
     }
 }

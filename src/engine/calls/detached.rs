@@ -30,7 +30,7 @@ impl Drop for DetachedWork {
         let works = &self.thread.ephemeral.works;
         works.open.set(works.open.get().saturating_sub(1));
         if self.scope.may_have_invoked() {
-            works.ended.borrow_mut().push(EndedWork::Work(self.scope.work.clone(), self.after));
+            works.ended.borrow_mut().push(EndedWork::Ended(self.scope.work.clone(), self.after));
         }
     }
 }
@@ -121,7 +121,7 @@ impl Thread {
         let mark = state.meta.detached;
         let (prompts, why) = match ended {
             EndedWork::Lost(last) => (receipts::abandon_lost(sql, mark, *last, now)?, UnfinishedReason::Lost),
-            EndedWork::Work(work, after) => {
+            EndedWork::Ended(work, after) => {
                 (receipts::abandon_work(sql, mark.max(after + 1), work, now)?, UnfinishedReason::Cancelled)
             }
         };

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::definitions::message::{ToolCall, ToolResult, ToolStatus};
 use crate::definitions::subagent::{is_tool, undotted};
 use crate::definitions::{Callable, Prompt, ReferenceKind, ScrubCounts, ToolEntry, schema};
-use crate::engine::calls::call::{Work, abandon_inner, files_of, interrupted, no_files, off, too_deep};
+use crate::engine::calls::call::{Executable, abandon_inner, files_of, interrupted, no_files, off, too_deep};
 use crate::engine::calls::tool_call::PreparedCall;
 use crate::engine::calls::tool_result::{is_of_files, logged_error};
 use crate::engine::definitions::Definitions;
@@ -124,10 +124,12 @@ impl Thread {
         let call = Invocation { scope, key: &key, name, kind: Kind::Subagent, args: &kept };
         match callable {
             Some(Callable::Tool(tool)) => {
-                self.invoke_work(&definitions, &entry, Work::Tool(tool), call, args, earlier).await
+                self.invoke_executable(&definitions, &entry, Executable::Tool(tool), call, args, earlier)
+                    .await
             }
             Some(Callable::Prompt(prompt)) => {
-                self.invoke_work(&definitions, &entry, Work::Prompt(prompt), call, args, earlier).await
+                self.invoke_executable(&definitions, &entry, Executable::Prompt(prompt), call, args, earlier)
+                    .await
             }
             Some(Callable::Agent(..)) => self.invoke_handoff(scope, &key, name, &kept),
             Some(Callable::Subagent(..)) | None => {
@@ -137,23 +139,23 @@ impl Thread {
     }
 
     /// Runs a tool or a prompt, unless an earlier call of it may have taken effect.
-    async fn invoke_work(
+    async fn invoke_executable(
         &self,
         definitions: &Definitions<'_>,
         entry: &ToolEntry,
-        work: Work<'_>,
+        executable: Executable<'_>,
         call: Invocation<'_>,
         args: Value,
         earlier: Option<Receipt>,
     ) -> Result<ToolResult> {
-        let call = Invocation { kind: work.kind(), ..call };
+        let call = Invocation { kind: executable.kind(), ..call };
         let Invocation { scope, key, name, .. } = call;
-        if let Some(earlier) = earlier.as_ref().filter(|earlier| !work.repeats(earlier)) {
+        if let Some(earlier) = earlier.as_ref().filter(|earlier| !executable.repeats(earlier)) {
             let result = ToolResult::error(interrupted(name));
             return self.end_invoked(scope, earlier.id, name, result, ReceiptState::Indeterminate, true);
         }
         if earlier.is_none()
-            && let Some(result) = self.waits().keeps_waiting(definitions, work, &args)?
+            && let Some(result) = self.waits().keeps_waiting(definitions, executable, &args)?
         {
             return Ok(result);
         }
@@ -169,7 +171,7 @@ impl Thread {
             scope,
             definitions,
             entry,
-            work,
+            executable,
             key: key.to_owned(),
             call_id: key,
             name,

@@ -7,7 +7,7 @@ use crate::definitions::message::{ToolCall, ToolResult};
 use crate::definitions::retry::{EffectivePolicy, RetryOn};
 use crate::definitions::tier::tier;
 use crate::definitions::{Implementation, Tier, Tool, ToolEntry};
-use crate::engine::calls::call::{Call, Work};
+use crate::engine::calls::call::{Call, Executable};
 use crate::engine::calls::tool_events::ToolCallEvent;
 use crate::engine::calls::tool_queue;
 use crate::engine::definitions::Definitions;
@@ -33,7 +33,7 @@ pub(in crate::engine) struct PreparedCall<'a> {
     pub(in crate::engine) scope: &'a Scope,
     pub(in crate::engine) definitions: &'a Definitions<'a>,
     pub(in crate::engine) entry: &'a ToolEntry,
-    pub(in crate::engine) work: Work<'a>,
+    pub(in crate::engine) executable: Executable<'a>,
     /// Its key in the thread.
     pub(in crate::engine) key: String,
     pub(in crate::engine) call_id: &'a str,
@@ -64,7 +64,7 @@ enum NextRun {
 pub(in crate::engine) struct CallWork<'a> {
     pub(in crate::engine) definitions: &'a Definitions<'a>,
     pub(in crate::engine) entry: &'a ToolEntry,
-    pub(in crate::engine) work: Work<'a>,
+    pub(in crate::engine) executable: Executable<'a>,
     pub(in crate::engine) call_id: &'a str,
     pub(in crate::engine) args: Value,
     pub(in crate::engine) approved: bool,
@@ -122,7 +122,7 @@ impl Thread {
             scope,
             definitions,
             entry,
-            work,
+            executable,
             key,
             call_id,
             name,
@@ -134,7 +134,7 @@ impl Thread {
         let told = told.unwrap_or(ToolCallEvent { name, id: None, arguments: None, seq: None });
         let inside = scope.within(key, receipt, entered);
         self.activity().announce_tool_start(&told);
-        let asked = CallWork { definitions, entry, work, call_id, args, approved };
+        let asked = CallWork { definitions, entry, executable, call_id, args, approved };
         let mut result = self.work_of(&inside, asked).await?;
         if !scope.is_detached() && self.read(|state, _| Ok(state.active().is_none()))? {
             // The call has terminated its own thread. That aborted this flow, which ends at its next await.
@@ -151,22 +151,22 @@ impl Thread {
 
     /// Does the work of a call, and removes secrets from its result. `inside`: the scope within that call.
     pub(in crate::engine) async fn work_of(&self, inside: &Scope, asked: CallWork<'_>) -> Result<ToolResult> {
-        let CallWork { definitions, entry, work, .. } = asked;
-        match work {
-            Work::Tool(tool) if crate::engine::skills::loads(tool) => {
+        let CallWork { definitions, entry, executable, .. } = asked;
+        match executable {
+            Executable::Tool(tool) if crate::engine::skills::loads(tool) => {
                 Ok(self.skills().load_skill(definitions, &asked.args))
             }
-            Work::Tool(tool) if crate::engine::memory::tools::is_of_memory(tool) => {
+            Executable::Tool(tool) if crate::engine::memory::tools::is_of_memory(tool) => {
                 let result = self.memories().memory_tool(definitions, inside, tool, &asked.args).await;
                 self.scrubbing().clean_result(&tool.name, Some(tool), self.variables().redact_result(result))
             }
-            Work::Tool(tool) => {
+            Executable::Tool(tool) => {
                 let result = self.tool_work(inside, asked, tool).await?;
                 // Drop the fields that only the runtime may set.
                 let result = ToolResult { stored: Vec::new(), ..result };
                 self.scrubbing().clean_result(&tool.name, Some(tool), self.variables().redact_result(result))
             }
-            Work::Prompt(prompt) => {
+            Executable::Prompt(prompt) => {
                 // A prompt's calls may be prompts.
                 let result =
                     Box::pin(self.subprompts().subprompt(inside, definitions, entry, prompt, &asked.args))

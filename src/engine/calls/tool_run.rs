@@ -4,7 +4,7 @@ use futures::future::LocalBoxFuture;
 use serde_json::Value;
 
 use crate::definitions::{Callable, ToolEntry};
-use crate::engine::calls::call::{CallOutcome, ToolRun, Work, arguments, off, too_deep};
+use crate::engine::calls::call::{CallOutcome, Executable, ToolRun, arguments, off, too_deep};
 use crate::engine::calls::tool_call::{NEEDS_APPROVAL, PreparedCall};
 use crate::engine::calls::tool_events::ToolCallEvent;
 use crate::engine::cycle::stop::Cap;
@@ -51,10 +51,10 @@ impl ToolRun<'_> {
         if let Some(wanted) = self.subagents().wanted(definitions, listed, &call.call)? {
             return self.subagents().call_child(*self, wanted).await;
         }
-        let work = known.and_then(|(_, callable)| Work::of(callable));
+        let executable = known.and_then(|(_, callable)| Executable::of(callable));
         if let Some(earlier) = &earlier
             && earlier.state != ReceiptState::Waiting
-            && !work.is_some_and(|work| work.repeats(earlier))
+            && !executable.is_some_and(|executable| executable.repeats(earlier))
         {
             let unknown = CallOutcome::unknown(name, &scope.origin);
             return Ok(CallOutcome { approval: self.waits().approval_of(earlier.id)?, ..unknown });
@@ -77,14 +77,14 @@ impl ToolRun<'_> {
             }
             Err(text) => return Ok(CallOutcome::refused(text)),
         };
-        match work {
+        match executable {
             None if scope.is_detached() => {
                 let text = format!("\"{name}\" cannot take over here: no run is under way.");
                 Ok(CallOutcome::refused(text))
             }
             None => Ok(CallOutcome::handed(name, Opening::of(entry, &args))),
             Some(_) if scope.depth >= limits::CALL_DEPTH => Ok(CallOutcome::refused(too_deep(name))),
-            Some(work) => self.approved(entry, work, args, earlier).await,
+            Some(executable) => self.approved(entry, executable, args, earlier).await,
         }
     }
 
@@ -92,13 +92,13 @@ impl ToolRun<'_> {
     async fn approved(
         &self,
         entry: &ToolEntry,
-        work: Work<'_>,
+        executable: Executable<'_>,
         args: Value,
         earlier: Option<Receipt>,
     ) -> Result<CallOutcome> {
         let ToolRun { scope, definitions, reply, call, .. } = *self;
         let PermittedCall { args, approval } =
-            match self.waits().gate(*self, work, args, earlier.as_ref()).await? {
+            match self.waits().gate(*self, executable, args, earlier.as_ref()).await? {
                 Gate::Passes(passed) => *passed,
                 Gate::Ends(outcome) => return Ok(*outcome),
             };
@@ -106,7 +106,7 @@ impl ToolRun<'_> {
             scope,
             definitions,
             entry,
-            work,
+            executable,
             // A second call needs another key: a server that deduplicates by key must not return the first
             // result.
             key: match &approval {
@@ -122,7 +122,7 @@ impl ToolRun<'_> {
         };
         self.activity().send_calls(scope, reply, call)?;
         let mut done = self.started(prepared, earlier).await?;
-        if let (Work::Tool(tool), None) = (work, &approval)
+        if let (Executable::Tool(tool), None) = (executable, &approval)
             && done.result.error_code.as_deref() == Some(NEEDS_APPROVAL)
             && let Some(refused) = self.waits().ask_after(*self, tool, &args).await?
         {
@@ -139,7 +139,8 @@ impl ToolRun<'_> {
     async fn started(&self, call: PreparedCall<'_>, earlier: Option<Receipt>) -> Result<CallOutcome> {
         let scope = call.scope;
         let (now, id) = (self.host.now_us(), self.call.seq);
-        let mut new = NewReceipt::started(id, self.reply.seq, call.call_id, call.name, call.work.kind(), now);
+        let mut new =
+            NewReceipt::started(id, self.reply.seq, call.call_id, call.name, call.executable.kind(), now);
         new.data.work = scope.detached_work();
         // A call that has only waited starts now.
         let begins = earlier.as_ref().is_some_and(|earlier| earlier.runs == 0);
@@ -153,7 +154,7 @@ impl ToolRun<'_> {
         }
         let (receipt, entered) = self.open_receipt(scope, earlier.map(|earlier| earlier.id), |_| new)?;
         let entered = if begins { EntryMode::First } else { entered };
-        let (name, is_tool) = (call.name, matches!(call.work, Work::Tool(_)));
+        let (name, is_tool) = (call.name, matches!(call.executable, Executable::Tool(_)));
         let work: LocalBoxFuture<'_, _> = Box::pin(self.perform(call, receipt, entered));
         // A prompt reports progress by its own calls.
         let done = match is_tool {

@@ -20,5 +20,5 @@ pub(crate) enum EndedWork {
     /// Work of earlier lives, whose receipts have ids up to this one.
     Lost(i64),
     /// Work of this life. Its receipts have ids above this one.
-    Work(Rc<str>, i64),
+    Ended(Rc<str>, i64),
 }

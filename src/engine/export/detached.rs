@@ -7,13 +7,13 @@ use crate::engine::export::position::{Position, encoded};
 use crate::engine::features::Telemetry;
 use crate::engine::jobs::JobEnd;
 use crate::engine::outbox::DIRECTORY_US;
-use crate::engine::spans::{otlp, work};
+use crate::engine::spans::{detached, otlp};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::sdk::scope::Scope;
 use crate::store::detached_work;
-use crate::store::detached_work::{Work, WorkKind, WorkLink};
+use crate::store::detached_work::{WorkKind, WorkLink, WorkRecord};
 use crate::store::effects::{Effect, Status, effect_id, processing};
 use crate::store::jobs;
 use crate::store::jobs::{Job, Kind};
@@ -58,7 +58,7 @@ impl Telemetry<'_> {
             return Ok(());
         }
         let Some(link) = self.link_to(state, by) else { return Ok(()) };
-        let mut work = Work::new(WorkKind::Effect, effect.series_key());
+        let mut work = WorkRecord::new(WorkKind::Effect, effect.series_key());
         work.data.links.push(link);
         work.put(state, sql)
     }
@@ -75,7 +75,9 @@ impl Telemetry<'_> {
             return Ok(());
         }
         match self.work_of_effect(state, sql, effect)? {
-            Some(work) if work.began_us.is_none() => Work { began_us: Some(now), ..work }.put(state, sql),
+            Some(work) if work.began_us.is_none() => {
+                WorkRecord { began_us: Some(now), ..work }.put(state, sql)
+            }
             _ => Ok(()),
         }
     }
@@ -142,7 +144,7 @@ impl Telemetry<'_> {
         }
         let id = open_id(job);
         let found = detached_work::find(state, sql, WorkKind::Job, &id)?;
-        let mut work = found.unwrap_or_else(|| Work::new(WorkKind::Job, id));
+        let mut work = found.unwrap_or_else(|| WorkRecord::new(WorkKind::Job, id));
         let link = self.link_to_run(state, run);
         if work.data.links.len() >= limits::SPAN_LINKS || work.data.links.contains(&link) {
             return Ok(());
@@ -158,7 +160,7 @@ impl Telemetry<'_> {
         };
         let id = open_id((kind, &job.subject));
         let found = detached_work::find(state, sql, WorkKind::Job, &id)?;
-        let mut work = found.unwrap_or_else(|| Work::new(WorkKind::Job, id));
+        let mut work = found.unwrap_or_else(|| WorkRecord::new(WorkKind::Job, id));
         if work.began_us.is_none() {
             work.began_us = Some(now);
             work.data.name = format!("{} {}", kind.as_str(), job.subject).trim_end().to_owned();
@@ -194,7 +196,7 @@ impl Telemetry<'_> {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        mut work: Work,
+        mut work: WorkRecord,
         outcome: Option<&str>,
         error: Option<&str>,
         now: i64,
@@ -217,18 +219,25 @@ impl Telemetry<'_> {
     }
 
     /// The data of an effect that has not ended; `None` if its trace is not recorded.
-    fn work_of_effect(&self, state: &mut State, sql: &dyn Sql, effect: &Effect) -> Result<Option<Work>> {
+    fn work_of_effect(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        effect: &Effect,
+    ) -> Result<Option<WorkRecord>> {
         let (own, series) = (effect.key(), effect.series_key());
         let thread = state.meta.stem.clone();
         let trace = Trace::begun(&thread, WorkKind::Effect.as_str(), &own, self.traces().share());
         if !trace.is_sampled() {
             return Ok(None);
         }
-        if let Some(work) = detached_work::find(state, sql, WorkKind::Effect, &own)?.filter(Work::is_named) {
+        if let Some(work) =
+            detached_work::find(state, sql, WorkKind::Effect, &own)?.filter(WorkRecord::is_named)
+        {
             return Ok(Some(work));
         }
         let scheduled = detached_work::find(state, sql, WorkKind::Effect, &series)?;
-        let mut work = Work::new(WorkKind::Effect, own);
+        let mut work = WorkRecord::new(WorkKind::Effect, own);
         work.data.links = scheduled.map(|scheduled| scheduled.data.links).unwrap_or_default();
         work.data.name.clone_from(&effect.name);
         work.data.shown = effect_id(&thread, effect.of.unwrap_or(effect.id));
@@ -287,7 +296,7 @@ impl Telemetry<'_> {
             if !trace.is_sampled() {
                 return Ok(());
             }
-            let mut work = Work::new(WorkKind::Endpoint, answered.id.clone());
+            let mut work = WorkRecord::new(WorkKind::Endpoint, answered.id.clone());
             (work.began_us, work.ended_us) = (Some(answered.began_us), Some(now));
             work.data.links = self.links_to(state, sql, runs)?;
             work.data.name = answered.route;
@@ -322,7 +331,7 @@ impl Telemetry<'_> {
     }
 
     /// Schedules the export of work that has ended.
-    fn schedule_work(&self, state: &mut State, sql: &dyn Sql, work: &Work, now: i64) -> Result<()> {
+    fn schedule_work(&self, state: &mut State, sql: &dyn Sql, work: &WorkRecord, now: i64) -> Result<()> {
         work.put(state, sql)?;
         let due = now + DIRECTORY_US;
         if jobs::add(state, sql, Kind::Export, SUBJECT, due, &encoded(&Position::default())?)? {
@@ -339,7 +348,7 @@ impl Telemetry<'_> {
         })?;
         let (mut spans, mut told, mut bytes) = (Vec::new(), Vec::new(), 0);
         for work in works {
-            if let Some((trace, span)) = work::span(&thread, &stem, &work) {
+            if let Some((trace, span)) = detached::span(&thread, &stem, &work) {
                 let span = otlp::span(&trace, &span);
                 bytes += span.to_string().len();
                 if bytes > limits::EXPORT_BYTES && !spans.is_empty() {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::engine::features::History;
-use crate::engine::fork::copy::Work;
+use crate::engine::fork::copy::CopyProgress;
 use crate::engine::outbox::Targets;
 use crate::engine::subagents::values::EncryptedValues;
 use crate::error::{Code, Error, Result};
@@ -115,7 +115,7 @@ impl History<'_> {
         self.transaction(|sql| {
             self.create_tables(&state, sql, now)?;
             self.variables().store_own_env(&mut state, sql, &env)?;
-            jobs::add(&mut state, sql, Kind::Fork, "", now, &Work::default().column()?)?;
+            jobs::add(&mut state, sql, Kind::Fork, "", now, &CopyProgress::default().column()?)?;
             self.arm_at(&state, sql, now, now)
         })?;
         *self.state.borrow_mut() = Some(Box::new(state));

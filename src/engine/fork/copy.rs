@@ -26,9 +26,9 @@ use crate::store::state::State;
 use crate::store::summaries::{Summary, SummaryState};
 use crate::store::{meta, summaries, values};
 
-/// The remaining work.
+/// The progress of a copy: the data of its job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Work {
+pub(super) struct CopyProgress {
     stage: Stage,
     /// The source's number of edits when the first page was made.
     edits: Option<i64>,
@@ -45,13 +45,13 @@ enum Stage {
     Delete,
 }
 
-impl Default for Work {
-    fn default() -> Work {
-        Work { stage: Stage::Fetch(Cursor::Messages(0)), edits: None, restarts: 0 }
+impl Default for CopyProgress {
+    fn default() -> CopyProgress {
+        CopyProgress { stage: Stage::Fetch(Cursor::Messages(0)), edits: None, restarts: 0 }
     }
 }
 
-impl Work {
+impl CopyProgress {
     pub(super) fn column(&self) -> Result<String> {
         serde_json::to_string(self).map_err(Error::internal)
     }
@@ -60,11 +60,11 @@ impl Work {
 impl History<'_> {
     /// One attempt at the job.
     pub(crate) async fn copy_fork(&self, job: &Job) -> Result<JobEnd> {
-        let work: Work = crate::json::from_str(&job.data).map_err(Error::internal)?;
+        let progress: CopyProgress = crate::json::from_str(&job.data).map_err(Error::internal)?;
         let failed = |error: Error| {
             Ok(JobEnd::Failed { error: error.into_message(), after_us: 0, data: job.data.clone() })
         };
-        let Stage::Fetch(place) = &work.stage else {
+        let Stage::Fetch(place) = &progress.stage else {
             return match self.control().delete_tree(ParentNotice::NotOwed).await {
                 Ok(_) => Ok(JobEnd::Done(Box::new(|_, _| Ok(None)))),
                 Err(error) if error.code == Code::ThreadNotFound => Err(error),
@@ -84,7 +84,7 @@ impl History<'_> {
             Err(error) => return failed(error),
         };
         if let Cursor::Messages(after) = place {
-            return Ok(self.keep_messages(&fork, *after, &work, page));
+            return Ok(self.keep_messages(&fork, *after, &progress, page));
         }
         for file in &page.files {
             match self.copy_file(&fork, file).await {
@@ -101,7 +101,7 @@ impl History<'_> {
             }
             match page.next {
                 None | Some(Cursor::End) => thread.history().complete_fork(state, sql).map(|()| None),
-                Some(next) => Work { stage: Stage::Fetch(next), ..work }.column().map(Some),
+                Some(next) => CopyProgress { stage: Stage::Fetch(next), ..progress }.column().map(Some),
             }
         })))
     }
@@ -117,17 +117,17 @@ impl History<'_> {
         })
     }
 
-    fn keep_messages(&self, fork: &Fork, after: i64, work: &Work, page: CopyPage) -> JobEnd {
+    fn keep_messages(&self, fork: &Fork, after: i64, progress: &CopyProgress, page: CopyPage) -> JobEnd {
         let edits = page.edits;
-        if after > 0 && work.edits != Some(edits) {
-            if work.restarts >= limits::FORK_RESTARTS {
+        if after > 0 && progress.edits != Some(edits) {
+            if progress.restarts >= limits::FORK_RESTARTS {
                 return gone("its messages were changed again and again while they were copied.");
             }
-            let work = Work { restarts: work.restarts + 1, ..Work::default() };
+            let progress = CopyProgress { restarts: progress.restarts + 1, ..CopyProgress::default() };
             return JobEnd::Done(Box::new(move |state, sql| {
                 change::delete_from(sql, 1)?;
                 (state.max_seq, state.window, state.visible) = (0, None, None);
-                work.column().map(Some)
+                progress.column().map(Some)
             }));
         }
         let complete = !matches!(page.next, Some(Cursor::Messages(_)));
@@ -136,7 +136,7 @@ impl History<'_> {
             return gone("the message up to which it was to be copied was deleted.");
         }
         let next = page.next.unwrap_or(Cursor::End);
-        let work = Work { stage: Stage::Fetch(next), edits: Some(edits), ..work.clone() };
+        let progress = CopyProgress { stage: Stage::Fetch(next), edits: Some(edits), ..progress.clone() };
         let thread = self.0.clone();
         JobEnd::Done(Box::new(move |state, sql| {
             for row in &page.messages {
@@ -151,7 +151,7 @@ impl History<'_> {
             if let Some(summary) = page.summary {
                 keep_summary(state, sql, summary)?;
             }
-            work.column().map(Some)
+            progress.column().map(Some)
         }))
     }
 
@@ -218,7 +218,7 @@ impl History<'_> {
 fn gone(why: &'static str) -> JobEnd {
     JobEnd::Done(Box::new(move |state, sql| {
         set_state(state, sql, ForkState::Failed(why.to_owned()))?;
-        Work { stage: Stage::Delete, ..Work::default() }.column().map(Some)
+        CopyProgress { stage: Stage::Delete, ..CopyProgress::default() }.column().map(Some)
     }))
 }
 

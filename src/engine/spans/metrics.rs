@@ -122,7 +122,7 @@ pub(crate) fn metrics(spans: &[Span]) -> Vec<Value> {
         let by = metric_attributes(span);
         let seconds = (span.end_us - span.start_us) as f64 / 1_000_000.0;
         match span.of {
-            Subject::Step | Subject::Mcp | Subject::Wait | Subject::Search | Subject::Work => {}
+            Subject::Step | Subject::Mcp | Subject::Wait | Subject::Search | Subject::DetachedWork => {}
             Subject::Call => calls.add(&by, seconds),
             Subject::Run => {
                 runs.add(&by, seconds);

@@ -3,17 +3,17 @@
 //! for generative AI (docs/observability.md).
 //!
 //! * This file: a span. `facts`: the rows. `build`: the spans of a run; `attributes`: their attributes;
-//!   `content`: texts, if the deployment exports them. `work`: the span of detached work. `otlp`: the JSON
+//!   `content`: texts, if the deployment exports them. `detached`: the span of detached work. `otlp`: the JSON
 //!   format, and `protobuf` the same in bytes. `metrics`: sums over spans.
 
 pub(super) mod attributes;
 pub(super) mod build;
 mod content;
+pub(super) mod detached;
 pub(super) mod facts;
 pub(super) mod metrics;
 pub(super) mod otlp;
 pub(super) mod protobuf;
-pub(super) mod work;
 
 use crate::trace::Trace;
 
@@ -40,7 +40,7 @@ enum Subject {
     Mcp,
     Wait,
     /// Detached work.
-    Work,
+    DetachedWork,
 }
 
 /// The value of an attribute.

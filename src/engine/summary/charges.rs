@@ -3,7 +3,7 @@
 
 use crate::engine::budget::estimate;
 use crate::engine::features::Summarizer;
-use crate::engine::summary::Work;
+use crate::engine::summary::SummaryProgress;
 use crate::engine::summary::write::PURPOSE;
 use crate::error::Result;
 use crate::host::Sql;
@@ -54,43 +54,48 @@ impl Summarizer<'_> {
         job: &mut Job,
         now: i64,
     ) -> Result<()> {
-        let Some(mut work) = Work::read(&job.data) else { return Ok(()) };
-        work.lost += 1;
-        job.data = work.column()?;
-        let asked = self.asked_in(&work, job.attempts);
+        let Some(mut progress) = SummaryProgress::read(&job.data) else { return Ok(()) };
+        progress.lost += 1;
+        job.data = progress.column()?;
+        let asked = self.asked_in(&progress, job.attempts);
         let (error_type, error) = UnfinishedReason::Lost.told();
         let mut data = json!({
             "model_name": asked.map(|(_, _, model)| &model.name), "model": asked.map(|(_, _, model)| &model.model),
-            "prompt_name": work.prompt, "attempt": job.attempts, "purpose": PURPOSE, "ended_at": now,
+            "prompt_name": progress.prompt, "attempt": job.attempts, "purpose": PURPOSE, "ended_at": now,
             "status": "failed", "error_type": error_type, "error": error,
         });
-        let goes_on = state.active().is_some_and(|run| run.id == work.run);
+        let goes_on = state.active().is_some_and(|run| run.id == progress.run);
         if !goes_on && let Some(data) = data.as_object_mut() {
-            data.insert("of_run".into(), work.run.into());
+            data.insert("of_run".into(), progress.run.into());
         }
-        logs::insert(sql, logs::ATTEMPT, goes_on.then_some(work.run), now, None, None, &data)?;
+        logs::insert(sql, logs::ATTEMPT, goes_on.then_some(progress.run), now, None, None, &data)?;
         if goes_on {
             // Forces the run's usage to be read from the log again.
             state.usage = None;
             Ok(())
         } else {
-            self.telemetry().schedule_late_span(state, sql, work.run, now)
+            self.telemetry().schedule_late_span(state, sql, progress.run, now)
         }
     }
 
     /// Charges lost attempts once their size is known, before the next request is sent.
-    pub(super) fn charge_lost(&self, work: &mut Work, job: &Job, request: &ChatRequest) -> Result<()> {
-        let asked = self.asked_in(work, job.attempts.saturating_sub(1)).filter(|_| work.lost > 0);
+    pub(super) fn charge_lost(
+        &self,
+        progress: &mut SummaryProgress,
+        job: &Job,
+        request: &ChatRequest,
+    ) -> Result<()> {
+        let asked = self.asked_in(progress, job.attempts.saturating_sub(1)).filter(|_| progress.lost > 0);
         let Some((_, _, model)) = asked else { return Ok(()) };
         let size = self.budgets().size_of(model, request)?;
         let worst = MaxTokens { input: size.input, output: size.full };
-        let used = estimate::lost(model, request, worst).times(work.lost);
-        work.lost = 0;
+        let used = estimate::lost(model, request, worst).times(progress.lost);
+        progress.lost = 0;
         self.transition(|state, sql| {
             // An edit may have marked the job meanwhile.
             let theirs = jobs::of_kind(state, sql, Kind::Summary)?.filter(|theirs| theirs.id == job.id);
             let Some(mut theirs) = theirs else { return Ok(()) };
-            let Some(mut noted) = Work::read(&theirs.data) else { return Ok(()) };
+            let Some(mut noted) = SummaryProgress::read(&theirs.data) else { return Ok(()) };
             noted.lost = 0;
             theirs.data = noted.column()?;
             jobs::update(sql, &theirs)?;
@@ -105,14 +110,16 @@ impl Summarizer<'_> {
     /// Charges the lost attempts of a job that is given up. An attempt of unknown size is charged at its
     /// maximum.
     pub(crate) fn charge_given_up(&self, state: &mut State, sql: &dyn Sql, job: &Job) -> Result<()> {
-        let Some(work) = Work::read(&job.data).filter(|work| work.lost > 0) else { return Ok(()) };
-        let Some((_, settings, model)) = self.asked_in(&work, job.attempts) else { return Ok(()) };
+        let Some(progress) = SummaryProgress::read(&job.data).filter(|progress| progress.lost > 0) else {
+            return Ok(());
+        };
+        let Some((_, settings, model)) = self.asked_in(&progress, job.attempts) else { return Ok(()) };
         if !self.budgets().has_ledger(state, sql)? {
             return Ok(());
         }
         let input = model.capabilities.max_context_tokens.unwrap_or(limits::WINDOW_TOKENS);
         let output = settings.most() as u64 * 2;
-        let used = estimate::worst(model, MaxTokens { input, output }).times(work.lost);
-        self.budgets().charge_run(state, sql, work.run, &used)
+        let used = estimate::worst(model, MaxTokens { input, output }).times(progress.lost);
+        self.budgets().charge_run(state, sql, progress.run, &used)
     }
 }

@@ -72,7 +72,7 @@ struct Plan {
 
 /// A job's data: its range and its progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Work {
+struct SummaryProgress {
     /// The epoch with which it began.
     epoch: i64,
     /// Seq of the last message in its range.
@@ -120,12 +120,12 @@ enum Stage {
     Shorter,
 }
 
-impl Work {
-    fn of(epoch: i64, upto: i64, run: i64, prompt: &str) -> Work {
-        Work { epoch, upto, run, prompt: prompt.to_owned(), ..Work::default() }
+impl SummaryProgress {
+    fn of(epoch: i64, upto: i64, run: i64, prompt: &str) -> SummaryProgress {
+        SummaryProgress { epoch, upto, run, prompt: prompt.to_owned(), ..SummaryProgress::default() }
     }
 
-    fn read(data: &str) -> Option<Work> {
+    fn read(data: &str) -> Option<SummaryProgress> {
         crate::json::from_str(data).ok()
     }
 
@@ -243,7 +243,7 @@ impl Summarizer<'_> {
         let upto = messages::page::last_before(sql, first)?.filter(|upto| *upto > current.covers());
         let Some(upto) = upto else { return Ok(None) };
         let run = state.run.as_ref().map_or(0, |run| run.id);
-        let data = Work::of(current.epoch, upto, run, prompt).column()?;
+        let data = SummaryProgress::of(current.epoch, upto, run, prompt).column()?;
         if jobs::add(state, sql, Kind::Summary, "", now, &data)? {
             self.arm_at(state, sql, now, now)?;
             self.ephemeral.notify_alarm();
@@ -255,9 +255,9 @@ impl Summarizer<'_> {
     /// made. A summary in progress that covers it is discarded.
     pub(super) fn unsettle_summary(&self, state: &mut State, sql: &dyn Sql, seq: i64) -> Result<()> {
         if let Some(mut job) = jobs::of_kind(state, sql, Kind::Summary)?
-            && let Some(work) = Work::read(&job.data).filter(|work| seq <= work.upto)
+            && let Some(progress) = SummaryProgress::read(&job.data).filter(|progress| seq <= progress.upto)
         {
-            job.data = Work { touched: true, ..work }.column()?;
+            job.data = SummaryProgress { touched: true, ..progress }.column()?;
             jobs::update(sql, &job)?;
         }
         let Some(current) =
@@ -284,7 +284,7 @@ impl Summarizer<'_> {
     pub(super) fn cut_summary(&self, state: &mut State, sql: &dyn Sql, first: i64) -> Result<()> {
         self.ephemeral.summaries.plan.borrow_mut().take();
         if let Some(job) = jobs::of_kind(state, sql, Kind::Summary)?
-            && Work::read(&job.data).is_none_or(|work| work.upto >= first)
+            && SummaryProgress::read(&job.data).is_none_or(|progress| progress.upto >= first)
         {
             jobs::remove(state, sql, job.id)?;
         }

@@ -14,7 +14,7 @@ use crate::engine::model::model_call::ModelRequest;
 use crate::engine::notes::Note;
 use crate::engine::progress::{Kind as ProgressKind, Line};
 use crate::engine::summary::render::{Labels, Piece, piece, whole_sentences};
-use crate::engine::summary::{Stage, Work, hold, settings_of, turns_of};
+use crate::engine::summary::{Stage, SummaryProgress, hold, settings_of, turns_of};
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
@@ -83,23 +83,23 @@ impl Summarizer<'_> {
     /// One attempt at the job.
     pub(crate) async fn summarise(&self, job: &Job) -> Result<JobEnd> {
         self.variables().ready_env().await?;
-        let Some(mut work) = Work::read(&job.data) else { return Ok(given_up()) };
+        let Some(mut progress) = SummaryProgress::read(&job.data) else { return Ok(given_up()) };
         // Without summary settings nothing is due.
-        let Some(writer) = self.writer(&work, job.attempts)? else { return Ok(given_up()) };
-        let begins = work.stage == Stage::First;
+        let Some(writer) = self.writer(&progress, job.attempts)? else { return Ok(given_up()) };
+        let begins = progress.stage == Stage::First;
         if begins {
-            self.read(|state, sql| begin(&mut work, state, sql))?;
+            self.read(|state, sql| begin(&mut progress, state, sql))?;
         }
-        let room = writer.room(&work.text);
-        let piece = self.read(|_, sql| piece(sql, work.done, work.upto, room, &writer.labels))?;
+        let room = writer.room(&progress.text);
+        let piece = self.read(|_, sql| piece(sql, progress.done, progress.upto, room, &writer.labels))?;
         if piece.text.is_empty() {
             return Ok(given_up());
         }
         if begins {
-            self.announce_summary_start(&work)?;
+            self.announce_summary_start(&progress)?;
         }
-        let request = Rc::new(self.summary_request(&writer, &work, &piece)?);
-        self.charge_lost(&mut work, job, &request)?;
+        let request = Rc::new(self.summary_request(&writer, &progress, &piece)?);
+        self.charge_lost(&mut progress, job, &request)?;
         // A request that no budget covers is not sent.
         let Ok((request, worst)) = self.budgets().check_detached(writer.model, &request)? else {
             return Ok(given_up());
@@ -116,30 +116,34 @@ impl Summarizer<'_> {
             Err(error) => {
                 attempt.fail(&error, now);
                 attempt.reckon(writer.model, Some(&error));
-                return self.summary_failed(job, &work, attempt, error);
+                return self.summary_failed(job, &progress, attempt, error);
             }
         };
-        let kept = self.kept(&writer, &work, piece, text);
+        let kept = self.kept(&writer, &progress, piece, text);
         let model = writer.model.name.clone();
         let (thread, id) = (self.0.clone(), job.id);
         Ok(JobEnd::Done(Box::new(move |state, sql| {
-            thread.summarizer().charge_summary(state, sql, attempt, work.run)?;
+            thread.summarizer().charge_summary(state, sql, attempt, progress.run)?;
             drop(underway);
-            thread.summarizer().stored_summary(state, sql, id, &work, kept, model)
+            thread.summarizer().stored_summary(state, sql, id, &progress, kept, model)
         })))
     }
 
     /// The model of an attempt: each failure leads to the next model of the chain.
-    pub(super) fn asked_in(&self, work: &Work, attempts: u32) -> Option<(&Prompt, &SummarySettings, &Model)> {
-        let prompt = self.catalog.prompts.get(&work.prompt)?;
+    pub(super) fn asked_in(
+        &self,
+        progress: &SummaryProgress,
+        attempts: u32,
+    ) -> Option<(&Prompt, &SummarySettings, &Model)> {
+        let prompt = self.catalog.prompts.get(&progress.prompt)?;
         let settings = settings_of(prompt)?;
         let chain = self.usable_chain(settings.model.as_deref().unwrap_or(&prompt.model));
         let place = (attempts.saturating_sub(1) as usize).checked_rem(chain.len())?;
         Some((prompt, settings, chain.get(place).copied()?))
     }
 
-    fn writer(&self, work: &Work, attempts: u32) -> Result<Option<Writer<'_>>> {
-        let Some((prompt, settings, model)) = self.asked_in(work, attempts) else { return Ok(None) };
+    fn writer(&self, progress: &SummaryProgress, attempts: u32) -> Result<Option<Writer<'_>>> {
+        let Some((prompt, settings, model)) = self.asked_in(progress, attempts) else { return Ok(None) };
         let own = settings.prompt.as_ref().and_then(|name| self.catalog.prompts.get(name));
         let instruction = own.map_or_else(
             || INSTRUCTION.to_owned(),
@@ -160,24 +164,32 @@ impl Summarizer<'_> {
         })
     }
 
-    fn announce_summary_start(&self, work: &Work) -> Result<()> {
+    fn announce_summary_start(&self, progress: &SummaryProgress) -> Result<()> {
         if !self.activity().wants_progress() {
             return Ok(());
         }
-        let turns = self.read(|_, sql| messages::page::count_waking(sql, work.done, work.upto))?;
+        let turns = self.read(|_, sql| messages::page::count_waking(sql, progress.done, progress.upto))?;
         let text = format!("Summarising {turns} earlier turns");
         self.activity().send_progress(ProgressKind::RollingSummary, Line { text, ..Line::default() })
     }
 
-    fn summary_request(&self, writer: &Writer<'_>, work: &Work, piece: &Piece) -> Result<ChatRequest> {
+    fn summary_request(
+        &self,
+        writer: &Writer<'_>,
+        progress: &SummaryProgress,
+        piece: &Piece,
+    ) -> Result<ChatRequest> {
         let words = writer.settings.most() * 2 / 3;
-        let shorter = match work.stage {
+        let shorter = match progress.stage {
             Stage::Shorter => " Your last one was too long: leave out what matters least.",
             Stage::First | Stage::More => "",
         };
         let system = format!("{}\n\nAt most {words} words.{shorter}", writer.instruction);
-        let so_far =
-            if work.text.is_empty() { String::new() } else { format!("Summary so far:\n{}\n\n", work.text) };
+        let so_far = if progress.text.is_empty() {
+            String::new()
+        } else {
+            format!("Summary so far:\n{}\n\n", progress.text)
+        };
         let asked = format!("{so_far}Messages:\n{}", piece.text);
         let asked = self.scrubbing().scrub_logged(self.variables().redact(asked));
         Ok(ChatRequest {
@@ -232,11 +244,11 @@ impl Summarizer<'_> {
     fn summary_failed(
         &self,
         job: &Job,
-        work: &Work,
+        progress: &SummaryProgress,
         attempt: Attempt,
         error: ProviderError,
     ) -> Result<JobEnd> {
-        let run = work.run;
+        let run = progress.run;
         self.transition(|state, sql| self.charge_summary(state, sql, attempt, run))?;
         let after_us =
             error.retry_after_ms.and_then(|ms| i64::try_from(ms).ok()?.checked_mul(1_000)).unwrap_or(0);
@@ -251,14 +263,20 @@ impl Summarizer<'_> {
     }
 
     /// The job's state after this text.
-    fn kept(&self, writer: &Writer<'_>, work: &Work, piece: Piece, text: String) -> Work {
+    fn kept(
+        &self,
+        writer: &Writer<'_>,
+        progress: &SummaryProgress,
+        piece: Piece,
+        text: String,
+    ) -> SummaryProgress {
         let too_long = tokens(&text) > writer.most();
-        if too_long && work.stage != Stage::Shorter {
-            return Work { stage: Stage::Shorter, ..work.clone() };
+        if too_long && progress.stage != Stage::Shorter {
+            return SummaryProgress { stage: Stage::Shorter, ..progress.clone() };
         }
         let most = writer.estimated(writer.settings.most());
         let text = if too_long { whole_sentences(&text, most) } else { text };
-        Work { text, done: piece.upto, stage: Stage::More, ..work.clone() }
+        SummaryProgress { text, done: piece.upto, stage: Stage::More, ..progress.clone() }
     }
 
     /// Ends an attempt, in the transaction of its job. Returns the remaining work.
@@ -267,13 +285,15 @@ impl Summarizer<'_> {
         state: &mut State,
         sql: &dyn Sql,
         id: i64,
-        from: &Work,
-        kept: Work,
+        from: &SummaryProgress,
+        kept: SummaryProgress,
         model: String,
     ) -> Result<Option<String>> {
         let job = jobs::of_kind(state, sql, Kind::Summary)?.filter(|job| job.id == id);
         // The job was deleted, so its result is discarded.
-        let Some(theirs) = job.as_ref().and_then(|job| Work::read(&job.data)) else { return Ok(None) };
+        let Some(theirs) = job.as_ref().and_then(|job| SummaryProgress::read(&job.data)) else {
+            return Ok(None);
+        };
         let current = state.meta.summary.clone().unwrap_or_default();
         let now = self.host.now_us();
         if theirs.touched || theirs.epoch != from.epoch || current.epoch != from.epoch {
@@ -304,7 +324,12 @@ impl Summarizer<'_> {
     }
 
     /// Discards a result whose messages have changed, and repeats the job a few times.
-    fn thrown_away(&self, state: &mut State, sql: &dyn Sql, theirs: Work) -> Result<Option<String>> {
+    fn thrown_away(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+        theirs: SummaryProgress,
+    ) -> Result<Option<String>> {
         let current = state.meta.summary.clone().unwrap_or_default();
         let data = json!({ "epoch": theirs.epoch, "now": current.epoch, "touched": theirs.touched });
         let message = "A summary was thrown away: what it is of has changed meanwhile.";
@@ -315,7 +340,10 @@ impl Summarizer<'_> {
         if discarded >= limits::SUMMARY_TRIES || current.covers() >= theirs.upto {
             return Ok(None);
         }
-        let again = Work { discarded, ..Work::of(current.epoch, theirs.upto, theirs.run, &theirs.prompt) };
+        let again = SummaryProgress {
+            discarded,
+            ..SummaryProgress::of(current.epoch, theirs.upto, theirs.run, &theirs.prompt)
+        };
         again.column().map(Some)
     }
 }
@@ -325,14 +353,14 @@ const fn is_sound(summary: &Summary, upto: i64) -> bool {
 }
 
 /// Loads the summary with which the job continues.
-fn begin(work: &mut Work, state: &State, sql: &dyn Sql) -> Result<()> {
+fn begin(progress: &mut SummaryProgress, state: &State, sql: &dyn Sql) -> Result<()> {
     let Some(current) = state.meta.summary.as_ref().filter(|current| current.upto > 0) else { return Ok(()) };
     let base = match current.stale {
         false => summaries::find(sql, current.epoch)?,
         true => summaries::newest_sound(sql)?,
     };
-    if let Some(base) = base.filter(|base| is_sound(base, work.upto)) {
-        (work.done, work.since, work.text) = (base.upto, base.upto, base.text);
+    if let Some(base) = base.filter(|base| is_sound(base, progress.upto)) {
+        (progress.done, progress.since, progress.text) = (base.upto, base.upto, base.text);
     }
     Ok(())
 }

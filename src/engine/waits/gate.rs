@@ -8,7 +8,7 @@ use crate::definitions::message::ToolResult;
 use crate::definitions::tier::tier;
 use crate::definitions::{Callable, Tool};
 use crate::engine::calls::call::ToolRun;
-use crate::engine::calls::call::{Call, CallOutcome, ReceiptStatus, Work, arguments};
+use crate::engine::calls::call::{Call, CallOutcome, Executable, ReceiptStatus, arguments};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Waits;
 use crate::engine::waits::NewWait;
@@ -79,11 +79,11 @@ impl Waits<'_> {
     pub(crate) async fn gate(
         &self,
         run: ToolRun<'_>,
-        work: Work<'_>,
+        executable: Executable<'_>,
         args: Value,
         earlier: Option<&Receipt>,
     ) -> Result<Gate> {
-        let Work::Tool(tool) = work else { return Ok(passes(args)) };
+        let Executable::Tool(tool) = executable else { return Ok(passes(args)) };
         match self.standing(earlier)? {
             Standing::New => self.first_question(run, tool, args).await,
             Standing::Begun => Ok(passes(args)),
@@ -326,10 +326,10 @@ impl Waits<'_> {
     pub(crate) fn keeps_waiting(
         &self,
         definitions: &Definitions<'_>,
-        work: Work<'_>,
+        executable: Executable<'_>,
         args: &Value,
     ) -> Result<Option<ToolResult>> {
-        let Work::Tool(tool) = work else { return Ok(None) };
+        let Executable::Tool(tool) = executable else { return Ok(None) };
         let call =
             WaitingCall { tool: tool.name.clone(), tier: tier(tool), args: args.clone(), id: String::new() };
         let question =
@@ -353,7 +353,7 @@ impl Waits<'_> {
 
     fn waiting_receipt(&self, sql: &dyn Sql, run: ToolRun<'_>, tool: &Tool, call: &Call) -> Result<()> {
         let now = self.host.now_us();
-        let kind: Kind = Work::Tool(tool).kind();
+        let kind: Kind = Executable::Tool(tool).kind();
         let new = NewReceipt::started(call.seq, run.reply.seq, &call.call.id, &call.call.name, kind, now);
         NewReceipt { state: ReceiptState::Waiting, runs: 0, ..new }.insert(sql)
     }

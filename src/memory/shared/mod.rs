@@ -2,11 +2,11 @@
 //! follows from the owner and the memory ([`crate::request::memory::object_name`]), never from a model's
 //! output.
 //!
-//! * here: the object as a keeper, and its calls. `work`: its alarm, which indexes documents. `values`:
-//!   variables for its model, and secrets that it must not store.
+//! * here: the object as the host of a memory, and its calls. `alarm`: its alarm, which indexes documents.
+//!   `values`: variables for its model, and secrets that it must not store.
 
+mod alarm;
 mod values;
-mod work;
 
 use std::cell::Cell as Flag;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ use crate::request::{MemoryRoute, Reply};
 use crate::store::log::Attempt;
 use crate::store::logs;
 use crate::store::memory as stores;
-use crate::store::memory::work as table;
+use crate::store::memory::shared as table;
 
 /// The object of one memory.
 pub struct SharedMemory {
@@ -140,7 +140,7 @@ impl MemoryHost for SharedMemory {
     }
 
     fn make_tables(&self) -> Result<()> {
-        table::make(self.host.sql())?;
+        table::create_tables(self.host.sql())?;
         stores::make(self.host.sql())?;
         self.tables.set(true);
         Ok(())
@@ -168,12 +168,12 @@ impl MemoryHost for SharedMemory {
             match work(sql)? {
                 PendingWork::Index => {
                     let now = self.host.now_us();
-                    table::owe(sql, name, now)?;
+                    table::schedule(sql, name, now)?;
                     // A running handler reads the pending work again before it returns.
                     if self.working.get() { Ok(()) } else { self.host.set_alarm(Some(now)) }
                 }
-                PendingWork::Progress => table::progressed(sql, true),
-                PendingWork::Settled => table::progressed(sql, false),
+                PendingWork::Progress => table::record_progress(sql, true),
+                PendingWork::Settled => table::record_progress(sql, false),
                 PendingWork::Nothing => Ok(()),
             }
         })

@@ -4,17 +4,17 @@
 //! * here: the table `mem_stores`, a row for each memory. `docs`: documents; `texts`: texts that wait to be
 //!   chunked. `chunks`: chunks, and the index over their words. `words`: tokens and queries of that index.
 //!   `pages`: vectors.
-//! * `work`: only in the object of a shared memory. `sources`, `refusals`: only in a thread, for automatic
+//! * `shared`: only in the object of a shared memory. `sources`, `refusals`: only in a thread, for automatic
 //!   ingestion.
 
 pub(crate) mod chunks;
 pub(crate) mod docs;
 pub(crate) mod pages;
 pub(crate) mod refusals;
+pub(crate) mod shared;
 pub(crate) mod sources;
 pub(crate) mod texts;
 pub(crate) mod words;
-pub(crate) mod work;
 
 use std::ops::ControlFlow;
 

@@ -7,7 +7,7 @@
 //! that byte.
 
 use crate::redact::find::{LEAST_BYTES, Needle, Span};
-use crate::redact::work;
+use crate::redact::step_count;
 
 /// Approximate maximum number of states of one search; each takes 20 bytes.
 const STATES: usize = 256 * 1024;
@@ -70,7 +70,7 @@ impl<'n> Automaton<'n> {
     fn add(&mut self, needle: &'n Needle, text: &'n [u8], path: &mut Vec<usize>) {
         let before = path.last().and_then(|part| self.parts.get(*part)).map_or(&[][..], |part| part.text);
         let shared = text.iter().zip(before).take_while(|(a, b)| a == b).count();
-        work::add(shared);
+        step_count::add(shared);
         let Some(byte) = text.get(shared) else { return };
         while path.last().and_then(|part| self.parts.get(*part)).is_some_and(|part| part.shared >= shared) {
             path.pop();
@@ -129,7 +129,7 @@ impl<'n> Automaton<'n> {
     /// The state after one more byte.
     fn step(&self, mut at: u32, byte: u8) -> u32 {
         loop {
-            work::add(1);
+            step_count::add(1);
             if let Some(next) = self.next(at, byte) {
                 return next;
             }

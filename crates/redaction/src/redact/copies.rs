@@ -10,7 +10,7 @@
 //! Each needs one pass. A bare copy is built like a stack: the end of an escape replaces it by its meaning,
 //! which may complete another escape. Each such step shortens the copy.
 
-use crate::redact::work;
+use crate::redact::step_count;
 
 /// Maximum bytes of an entity: `&#x10FFFF;`.
 const ENTITY_BYTES: usize = 10;
@@ -36,7 +36,7 @@ pub struct DecodedText {
 
 impl DecodedText {
     fn new(text: &[u8]) -> DecodedText {
-        work::add(text.len());
+        step_count::add(text.len());
         let (bytes, from) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len()));
         DecodedText { bytes, from, whole: text.len() }
     }

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use crate::redact::automaton::Automaton;
-use crate::redact::work;
+use crate::redact::step_count;
 
 /// Minimum bytes of a text, and the length of the first pass's keys.
 pub const LEAST_BYTES: usize = 8;
@@ -76,7 +76,7 @@ impl Finder {
         let mut seen = vec![false; self.keys.len()];
         if !self.table.is_empty() && text.len() >= LEAST_BYTES {
             let mut window = 0u64;
-            work::add(text.len());
+            step_count::add(text.len());
             for (at, byte) in text.iter().enumerate() {
                 window = (window << 8) | u64::from(*byte);
                 let (word, bit) = place_of(window);
@@ -187,9 +187,9 @@ mod tests {
                 finder.add([vec![b'a'; 1_000], n.to_string().into_bytes()].concat().into(), n);
             }
             let text = vec![b'a'; text];
-            let before = work::done();
+            let before = step_count::total();
             finder.find(&text);
-            work::done() - before
+            step_count::total() - before
         };
         for (needles, text) in [(1, 1 << 20), (200, 1 << 20), (1_000, 1 << 20), (200, 1 << 10)] {
             let steps = steps(needles, text);

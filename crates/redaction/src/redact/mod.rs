@@ -2,7 +2,7 @@
 //! lists them).
 //!
 //! * `copies`: a text without its escapes. `find`, `automaton`: a search for many texts at once. `redacted`: a
-//!   type for texts without secrets. `work`: counts steps in tests.
+//!   type for texts without secrets. `step_count`: counts steps in tests.
 //!
 //! The time depends on the length of the text, not on the number of secrets. Secrets under eight characters
 //! are not replaced, because they would match by chance.
@@ -11,9 +11,9 @@ mod automaton;
 pub mod copies;
 pub mod find;
 pub mod redacted;
+pub(crate) mod step_count;
 #[cfg(test)]
 pub(crate) mod tests;
-pub(crate) mod work;
 
 use std::borrow::Cow;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! Long texts that look random, and tokens with known prefixes.
 
-use crate::redact::work;
+use crate::redact::step_count;
 use crate::scrub::class;
 use crate::scrub::{Kind, Span, before, byte, continues, known, part, words};
 
@@ -95,7 +95,7 @@ impl EntropyScan<'_> {
         let bytes = self.bytes;
         let mut at = start + SHORTEST_CHARS - 1;
         while at < end {
-            work::add(1);
+            step_count::add(1);
             if !class::is(byte(bytes, at), class::TOKEN) {
                 at += SHORTEST_CHARS;
                 continue;
@@ -103,7 +103,7 @@ impl EntropyScan<'_> {
             let of_token = |byte: &&u8| class::is(**byte, class::TOKEN);
             let left = part(bytes, start, at).iter().rev().take_while(of_token).count();
             let right = part(bytes, at, end).iter().take_while(of_token).count();
-            work::add(left + right);
+            step_count::add(left + right);
             if left + right < SHORTEST_CHARS {
                 at += right + SHORTEST_CHARS;
                 continue;
@@ -115,7 +115,7 @@ impl EntropyScan<'_> {
             let from = if marked { before - MARK.len() } else { before };
             let behind = part(bytes, at + right, end).iter().position(blank);
             let until = behind.map_or(end, |length| at + right + length);
-            work::add(until - from);
+            step_count::add(until - from);
             return Some((from, until));
         }
         None
@@ -167,7 +167,7 @@ impl EntropyScan<'_> {
         let mut at = host;
         while at < end {
             let next = byte(bytes, at);
-            work::add(1);
+            step_count::add(1);
             if next.is_ascii_whitespace() || b"?\"'`<>)]}|\\,".contains(&next) {
                 return at;
             }
@@ -184,7 +184,7 @@ impl EntropyScan<'_> {
         let bytes = self.bytes;
         let run = part(bytes, start, end);
         let length = run.iter().take_while(|byte| class::is(**byte, class::RUN)).count();
-        work::add(length);
+        step_count::add(length);
         let text = start + length;
         let mut until = text;
         while until < end && until < text + 2 && byte(bytes, until) == b'=' {
@@ -226,7 +226,7 @@ impl EntropyScan<'_> {
             self.word = (start - left, end + right);
         }
         let (text, word) = (part(self.bytes, start, end), part(self.bytes, self.word.0, self.word.1));
-        work::add(text.len() + word.len());
+        step_count::add(text.len() + word.len());
         self.allow.iter().any(|glob| matches(glob.as_bytes(), text) || matches(glob.as_bytes(), word))
     }
 }

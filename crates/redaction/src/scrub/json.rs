@@ -3,7 +3,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::redact::work;
+use crate::redact::step_count;
 use crate::scrub::name::says;
 use crate::scrub::{KEYWORD, Scrubber, byte, part, value};
 use bobbin_definitions::definitions::scrub::ScrubAction;
@@ -37,7 +37,7 @@ impl Scrubber<'_> {
         }
         let _: &RawValue = bobbin_definitions::json::from_str(text).ok()?;
         let bytes = text.as_bytes();
-        work::add(bytes.len());
+        step_count::add(bytes.len());
         let mut walk = Walk { text, out: String::new(), copied: 0, open: vec![OpenContainer::default()] };
         let mut at = 0;
         while let Some(next) = bytes.get(at) {

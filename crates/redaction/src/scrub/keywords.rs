@@ -1,6 +1,6 @@
 //! Secrets with a revealing context: the name of their field, `Bearer`, the user of a URL; and private keys.
 
-use crate::redact::work;
+use crate::redact::step_count;
 use crate::scrub::class;
 use crate::scrub::known;
 use crate::scrub::loose;
@@ -88,7 +88,7 @@ impl KeywordScan<'_> {
             }
             end += 1;
         }
-        work::add(end - start);
+        step_count::add(end - start);
         if self.extra.is_empty() && !name::may_matter(part(bytes, start, end)) {
             return end;
         }
@@ -180,7 +180,7 @@ impl KeywordScan<'_> {
         let plain = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b'.' || is_name(**byte);
         self.plain = self.plain.max(self.line);
         let length = part(self.bytes, self.plain, until).iter().take_while(plain).count();
-        work::add(length);
+        step_count::add(length);
         self.plain += length;
         self.plain >= until
     }

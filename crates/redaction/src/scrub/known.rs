@@ -1,6 +1,6 @@
 //! Secrets with their own format: blocks of keys, passwords in URLs and commands, tokens with known prefixes.
 
-use crate::redact::work;
+use crate::redact::step_count;
 use crate::scrub::words;
 use crate::scrub::{Kind, Span, before, byte, continues, part};
 
@@ -48,7 +48,7 @@ impl Pem {
 fn find(bytes: &[u8], from: usize, wanted: &[u8]) -> Option<usize> {
     let rest = bytes.get(from..)?;
     let at = rest.windows(wanted.len()).position(|window| window == wanted);
-    work::add(at.unwrap_or(rest.len()));
+    step_count::add(at.unwrap_or(rest.len()));
     at.map(|at| from + at)
 }
 
@@ -57,7 +57,7 @@ pub(super) fn password_of_url(bytes: &[u8], start: usize) -> Option<(usize, usiz
     let authority = part(bytes, start, start + AUTHORITY_BYTES);
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"/?\"'`<>|\\".contains(byte);
     let length = authority.iter().position(ends).unwrap_or(authority.len());
-    work::add(length);
+    step_count::add(length);
     let mut authority = authority.get(..length)?;
     // A password may contain a `#`, but a port cannot.
     if let Some(hash) = authority.iter().position(|byte| *byte == b'#') {
@@ -94,7 +94,7 @@ pub(super) fn password_of_flag(bytes: &[u8], at: usize) -> Option<(usize, usize)
     let rest = part(bytes, from, from + AUTHORITY_BYTES);
     let ends = |byte: &u8| if quoted { *byte == quote || *byte == b'\n' } else { byte.is_ascii_whitespace() };
     let length = rest.iter().position(ends).unwrap_or(rest.len());
-    work::add(length);
+    step_count::add(length);
     let text = rest.get(..length)?;
     let colon = text.iter().position(|byte| *byte == b':')?;
     let (user, secret) = (text.get(..colon)?, text.get(colon + 1..)?);
@@ -294,7 +294,7 @@ pub(super) fn token(bytes: &[u8], at: usize) -> Option<usize> {
         let wide = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
         let count = |is: &dyn Fn(&u8) -> bool, most: usize| {
             let length = bytes.iter().skip(from).take(most).take_while(|byte| is(byte)).count();
-            work::add(length);
+            step_count::add(length);
             length
         };
         let has = |length: usize, is: &dyn Fn(&u8) -> bool| part(bytes, from, from + length).iter().any(is);
@@ -376,7 +376,7 @@ pub(super) fn hook(bytes: &[u8], host: usize) -> Option<(usize, usize)> {
     let labels = part(bytes, host, host + HOST_BYTES);
     let length = labels.iter().position(|byte| !byte.is_ascii_alphanumeric() && !b".-".contains(byte));
     let labels = part(labels, 0, length.unwrap_or(labels.len()));
-    work::add(labels.len());
+    step_count::add(labels.len());
     let dots = labels.iter().enumerate().filter(|(_, byte)| **byte == b'.').map(|(at, _)| host + at + 1);
     let from = std::iter::once(host)
         .chain(dots)

@@ -1,7 +1,7 @@
 //! Values after names without `:` or `=`: arguments of calls, SQL statements, attributes of elements, lines
 //! of `.netrc`.
 
-use crate::redact::work;
+use crate::redact::step_count;
 use crate::scrub::name;
 use crate::scrub::value::{is_none, quote};
 use crate::scrub::{before, byte, continues, part};
@@ -84,7 +84,7 @@ fn attribute(bytes: &[u8], end: usize, back: &[u8], extra: &[Vec<u8>]) -> Option
     if byte(bytes, end) != b'=' {
         return None;
     }
-    work::add(back.len());
+    step_count::add(back.len());
     let back = back.trim_ascii_end();
     let (mark, back) = back.split_last().filter(|(mark, _)| matches!(mark, b'"' | b'\''))?;
     let opens = back.iter().rposition(|byte| byte == mark)?;
@@ -125,14 +125,14 @@ fn argument(
         return None;
     }
     let function = part(bytes, opens.saturating_sub(33), opens.saturating_sub(1)).to_ascii_lowercase();
-    work::add(function.len());
+    step_count::add(function.len());
     let keeps = KEEPERS.iter().any(|keeper| function.ends_with(keeper));
     if keeps { quoted(bytes, blanks(bytes, comma + 1)) } else { None }
 }
 
 /// Whether `login name` precedes the name, as in `.netrc`.
 fn follows_login(back: &[u8]) -> bool {
-    work::add(back.len());
+    step_count::add(back.len());
     let mut words = back.split(u8::is_ascii_whitespace).rev().filter(|word| !word.is_empty());
     words.next().is_some() && words.next() == Some(b"login")
 }
@@ -152,7 +152,7 @@ fn quoted_any(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let close = byte(bytes, from - 1);
     let text = part(bytes, from, from + QUOTED_BYTES);
     let length = text.iter().position(|byte| *byte == close || *byte == b'\n').unwrap_or(text.len());
-    work::add(length);
+    step_count::add(length);
     let closed = text.get(length) == Some(&close);
     // Without the backslash before the closing mark.
     let end = from + length - usize::from(mark.length() == 2 && length > 0);
@@ -164,7 +164,7 @@ fn bare(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let text = part(bytes, at, at + LOOK_BYTES);
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`".contains(byte);
     let length = text.iter().position(ends).unwrap_or(text.len());
-    work::add(length);
+    step_count::add(length);
     let text = text.get(..length)?;
     (text.len() >= LEAST_CHARS && !is_none(text)).then_some((at, at + length))
 }

@@ -25,7 +25,7 @@ pub mod words;
 
 use serde_json::Value;
 
-use crate::redact::work;
+use crate::redact::step_count;
 use bobbin_definitions::definitions::scrub::{Scrub, ScrubAction, ScrubCounts};
 
 /// Replaces a value after a name.
@@ -164,7 +164,7 @@ impl<'r> Scrubber<'r> {
     /// Scrubs a text that is not JSON.
     fn plain(&mut self, text: &str) -> Option<String> {
         let bytes = text.as_bytes();
-        work::add(bytes.len());
+        step_count::add(bytes.len());
         let mut spans = match self.rules.keywords {
             ScrubAction::Off => Vec::new(),
             _ => keywords::find(bytes, &self.rules.extra),

@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use crate::redact::work;
+use crate::redact::step_count;
 use crate::scrub::*;
 use bobbin_definitions::json;
 
@@ -291,9 +291,9 @@ fn any_text_stays_a_text_and_json_stays_json() {
 #[test]
 fn the_time_grows_with_the_text_alone() {
     let steps = |text: &str| {
-        let before = work::done();
+        let before = step_count::total();
         scrubbed(text);
-        work::done() - before
+        step_count::total() - before
     };
     let patterns = [
         "a ",
@@ -366,9 +366,9 @@ fn the_time_grows_with_the_text_alone() {
         let of = |bytes: usize| {
             let half = |text: &str| text.repeat(bytes / 2 / text.len().max(1));
             let text = format!("{}{}{behind}", half(before), half(pattern));
-            let begun = work::done();
+            let begun = step_count::total();
             Scrubber::new(rules).text(text);
-            work::done() - begun
+            step_count::total() - begun
         };
         let (small, large) = (of(16 << 10), of(32 << 10));
         if large > small * 9 / 4 + 64 || large > 200 << 15 {

@@ -1,6 +1,6 @@
 //! Values after names: their end and their plausibility.
 
-use crate::redact::work;
+use crate::redact::step_count;
 use crate::scrub::name;
 use crate::scrub::words;
 use crate::scrub::{Kind, Span, before, byte, continues, part};
@@ -186,7 +186,7 @@ fn starts_elsewhere(bytes: &[u8], at: usize) -> bool {
 fn closing(bytes: &[u8], from: usize, quote: Quote) -> Option<usize> {
     let mut backslashes = 0;
     for (at, byte) in bytes.iter().enumerate().skip(from) {
-        work::add(1);
+        step_count::add(1);
         match *byte {
             b'\\' => backslashes += 1,
             b'\n' => return None,
@@ -291,14 +291,14 @@ fn end(bytes: &[u8], start: usize, shape: Shape) -> usize {
         }
         at += 1;
     }
-    work::add(at.saturating_sub(start));
+    step_count::add(at.saturating_sub(start));
     at.min(bytes.len())
 }
 
 /// Whether `name=` follows.
 fn is_next_field(bytes: &[u8], at: usize) -> bool {
     let field = part(bytes, at, at + LOOK_BYTES);
-    work::add(1);
+    step_count::add(1);
     let name =
         field.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.[]".contains(byte)).count();
     name > 0 && field.get(name) == Some(&b'=')

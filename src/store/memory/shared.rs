@@ -27,9 +27,9 @@ const APPLIED: Table = Table {
     drop: "DROP TABLE IF EXISTS mem_applied",
 };
 
-/// Pending work on a memory.
+/// Pending indexing of a memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Work {
+pub(crate) struct IndexingJob {
     /// Name of the memory.
     pub(crate) name: String,
     pub(crate) due_us: i64,
@@ -38,18 +38,18 @@ pub(crate) struct Work {
 }
 
 /// Creates the tables if they are missing.
-pub(crate) fn make(sql: &dyn Sql) -> Result<()> {
+pub(crate) fn create_tables(sql: &dyn Sql) -> Result<()> {
     [TABLE, APPLIED].iter().flat_map(|table| table.create).try_for_each(|statement| sql.run(statement, &[]))
 }
 
-/// The pending work.
-pub(crate) fn owed(sql: &dyn Sql) -> Result<Option<Work>> {
+/// The pending job.
+pub(crate) fn pending(sql: &dyn Sql) -> Result<Option<IndexingJob>> {
     let mut found = None;
     sql.each("SELECT name, due_us, attempts, failures FROM mem_work", &[], &mut |cells| {
         if let [name, due, attempts, failures] = cells {
             let count =
                 |cell: &crate::host::Cell| cell.int().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
-            found = Some(Work {
+            found = Some(IndexingJob {
                 name: name.text().unwrap_or_default().to_owned(),
                 due_us: due.int().unwrap_or_default(),
                 attempts: count(attempts),
@@ -61,8 +61,8 @@ pub(crate) fn owed(sql: &dyn Sql) -> Result<Option<Work>> {
     Ok(found)
 }
 
-/// Schedules work. Pending work becomes due no later, with all its attempts except one that may be running.
-pub(crate) fn owe(sql: &dyn Sql, name: &str, due_us: i64) -> Result<()> {
+/// Schedules indexing. A pending job becomes due no later, with all its attempts except one that may be running.
+pub(crate) fn schedule(sql: &dyn Sql, name: &str, due_us: i64) -> Result<()> {
     sql.run(
         "INSERT INTO mem_work (id, name, due_us) VALUES (1, ?, ?)
          ON CONFLICT (id) DO UPDATE SET due_us = min(due_us, excluded.due_us), attempts = min(attempts, 1), name = excluded.name",
@@ -71,29 +71,25 @@ pub(crate) fn owe(sql: &dyn Sql, name: &str, due_us: i64) -> Result<()> {
 }
 
 /// Writes the columns that may change.
-pub(crate) fn update(sql: &dyn Sql, work: &Work) -> Result<()> {
+pub(crate) fn update(sql: &dyn Sql, job: &IndexingJob) -> Result<()> {
     sql.run(
         "UPDATE mem_work SET due_us = ?, attempts = ?, failures = ?",
-        &[
-            Param::Int(work.due_us),
-            Param::Int(i64::from(work.attempts)),
-            Param::Int(i64::from(work.failures)),
-        ],
+        &[Param::Int(job.due_us), Param::Int(i64::from(job.attempts)), Param::Int(i64::from(job.failures))],
     )
 }
 
 /// Records progress: only attempts after it count. One is still running, unless nothing is `left`.
-pub(crate) fn progressed(sql: &dyn Sql, left: bool) -> Result<()> {
+pub(crate) fn record_progress(sql: &dyn Sql, left: bool) -> Result<()> {
     sql.run("UPDATE mem_work SET attempts = ?1 WHERE attempts > ?1", &[Param::Int(i64::from(left))])
 }
 
-/// Deletes the pending work.
-pub(crate) fn done(sql: &dyn Sql) -> Result<()> {
+/// Deletes the pending job.
+pub(crate) fn finish(sql: &dyn Sql) -> Result<()> {
     sql.run("DELETE FROM mem_work", &[])
 }
 
 /// Records an entry. Returns false if it was applied before. Deletes the keys of expired entries.
-pub(crate) fn take(sql: &dyn Sql, key: &str, now_us: i64) -> Result<bool> {
+pub(crate) fn record_entry(sql: &dyn Sql, key: &str, now_us: i64) -> Result<bool> {
     sql.run("DELETE FROM mem_applied WHERE at_us < ?", &[Param::Int(now_us - limits::MEMORY_LETTERS_US)])?;
     let statement =
         "INSERT INTO mem_applied (key, at_us) VALUES (?, ?) ON CONFLICT (key) DO NOTHING RETURNING 1";

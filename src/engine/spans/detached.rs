@@ -1,14 +1,14 @@
 //! The span of detached work: an effect, an endpoint, a job.
 
 use crate::engine::spans::{Span, SpanKind, SpanLink, Subject};
-use crate::store::detached_work::{Work, WorkKind};
+use crate::store::detached_work::{WorkKind, WorkRecord};
 use crate::trace::{Trace, span_id};
 
 /// The error type of failed work, for counts of failures.
 const FAILED: &str = "failed";
 
 /// The span of work that has ended, with its trace. `stem`: the part that all span ids of the thread share.
-pub(crate) fn span(thread: &str, stem: &str, work: &Work) -> Option<(Trace, Span)> {
+pub(crate) fn span(thread: &str, stem: &str, work: &WorkRecord) -> Option<(Trace, Span)> {
     let (began_us, ended_us) = (work.began_us?, work.ended_us?);
     let trace = Trace::parse(&work.data.trace)?;
     let kind = work.kind.as_str();
@@ -18,7 +18,7 @@ pub(crate) fn span(thread: &str, stem: &str, work: &Work) -> Option<(Trace, Span
         WorkKind::Endpoint => data.name.clone(),
         WorkKind::Effect | WorkKind::Job => format!("{kind} {}", data.name),
     };
-    let mut span = Span::new(Subject::Work, id, name, began_us, ended_us);
+    let mut span = Span::new(Subject::DetachedWork, id, name, began_us, ended_us);
     span.parent = trace.parent().map(str::to_owned);
     span.text("gen_ai.conversation.id", Some(thread));
     match work.kind {

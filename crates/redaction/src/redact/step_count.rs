@@ -14,6 +14,6 @@ pub(crate) fn add(_steps: usize) {
 
 /// Number of steps of this thread.
 #[cfg(test)]
-pub(crate) fn done() -> usize {
+pub(crate) fn total() -> usize {
     STEPS.with(std::cell::Cell::get)
 }

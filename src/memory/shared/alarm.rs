@@ -17,8 +17,8 @@ use crate::memory::{MemoryHost, MemoryStore, named};
 use crate::models::ProviderError;
 use crate::store::jobs::pause_us;
 use crate::store::memory as stores;
-use crate::store::memory::work as table;
-use crate::store::memory::work::Work;
+use crate::store::memory::shared as table;
+use crate::store::memory::shared::IndexingJob;
 use futures::future::LocalBoxFuture;
 
 /// Resets the flag when the alarm's handler ends, even after a panic.
@@ -56,7 +56,7 @@ impl SharedMemory {
         if !self.has_tables()? {
             return Ok(None);
         }
-        Ok(table::owed(self.host.sql())?.map(|work| work.due_us))
+        Ok(table::pending(self.host.sql())?.map(|job| job.due_us))
     }
 
     /// Runs one attempt at due work.
@@ -65,24 +65,24 @@ impl SharedMemory {
             return Ok(());
         }
         let now = self.host.now_us();
-        let Some(work) = table::owed(self.host.sql())?.filter(|work| work.due_us <= now) else {
+        let Some(job) = table::pending(self.host.sql())?.filter(|job| job.due_us <= now) else {
             return Ok(());
         };
-        let of_scope = |scope| named(&self.catalog, &work.name, scope).ok();
+        let of_scope = |scope| named(&self.catalog, &job.name, scope).ok();
         let memory = [MemoryScope::Owner, MemoryScope::Instance].into_iter().find_map(of_scope);
         // The memory is no longer defined, so nothing is pending. A text that arrives after it is defined
         // again restarts work.
-        let Some(memory) = memory else { return self.host.transaction(table::done) };
-        if work.attempts >= limits::JOB_ATTEMPTS {
+        let Some(memory) = memory else { return self.host.transaction(table::finish) };
+        if job.attempts >= limits::JOB_ATTEMPTS {
             self.log(&format!(
                 "the memory {}: the process was lost {} times while it was indexed",
-                work.name, work.attempts
+                job.name, job.attempts
             ));
-            return self.host.transaction(table::done);
+            return self.host.transaction(table::finish);
         }
-        let lost = work.attempts > 0;
-        let attempts = work.attempts + 1;
-        let begun = Work { attempts, due_us: now + pause_us(attempts, self.host.random()), ..work };
+        let lost = job.attempts > 0;
+        let attempts = job.attempts + 1;
+        let begun = IndexingJob { attempts, due_us: now + pause_us(attempts, self.host.random()), ..job };
         self.host.transaction(|sql| {
             if lost {
                 self.log_lost(sql, memory, now)?;
@@ -122,14 +122,14 @@ impl SharedMemory {
         self.host.transaction(|sql| {
             // If everything was deleted meanwhile, nothing is pending.
             if stores::find(sql, name)?.is_none() {
-                return table::done(sql);
+                return table::finish(sql);
             }
             degrade(sql, name, &message)?;
-            let Some(work) = table::owed(sql)? else { return Ok(()) };
+            let Some(job) = table::pending(sql)? else { return Ok(()) };
             if failures >= limits::EMBEDDING_ATTEMPTS {
-                return table::done(sql);
+                return table::finish(sql);
             }
-            table::update(sql, &Work { due_us: now + pause, attempts: 0, failures, ..work })
+            table::update(sql, &IndexingJob { due_us: now + pause, attempts: 0, failures, ..job })
         })
     }
 }
@@ -140,9 +140,11 @@ fn settle(sql: &dyn Sql, name: &str, now: i64) -> Result<()> {
         None => false,
         Some(store) => is_left(sql, &store)?,
     };
-    match (left, table::owed(sql)?) {
-        (true, Some(work)) => table::update(sql, &Work { due_us: now, attempts: 0, failures: 0, ..work }),
-        (true, None) => table::owe(sql, name, now),
-        (false, _) => table::done(sql),
+    match (left, table::pending(sql)?) {
+        (true, Some(job)) => {
+            table::update(sql, &IndexingJob { due_us: now, attempts: 0, failures: 0, ..job })
+        }
+        (true, None) => table::schedule(sql, name, now),
+        (false, _) => table::finish(sql),
     }
 }
