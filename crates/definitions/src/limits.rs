@@ -469,9 +469,9 @@ pub const CHILDREN_ASKED: usize = 20;
 /// Subagents within subagents (spec §35.18).
 pub const SUBAGENT_DEPTH: u32 = 8;
 /// An envelope between threads, as JSON, bytes.
-pub const LETTER_BYTES: usize = 1_200_000;
+pub const ENVELOPE_BYTES: usize = 1_200_000;
 /// Longest wait of a deletion for envelopes in transit, microseconds.
-pub const LETTER_US: i64 = 10 * SECOND_US;
+pub const ENVELOPE_US: i64 = 10 * SECOND_US;
 /// Report of a child, bytes.
 pub const REPORT_BYTES: usize = 256 << 10;
 /// Longest wait of a parent for a child, and of a child for its variables, microseconds.
@@ -563,7 +563,7 @@ pub const MEMORY_MESSAGE_BYTES: usize = 256 << 10;
 /// Messages that one step of a memory's work ingests.
 pub const MEMORY_MESSAGES: usize = 64;
 /// Outbox entries for a memory above which no more messages are ingested for it.
-pub const MEMORY_LETTERS: i64 = 256;
+pub const MEMORY_OUTBOX_ENTRIES: i64 = 256;
 /// File patterns that a memory ingests.
 pub const MEMORY_PATTERNS: usize = 32;
 /// Files that one step of a memory's work checks.
@@ -573,7 +573,7 @@ pub const CHANGED_FILES: usize = 256;
 /// Pieces of text that one step of indexing chunks.
 pub const INDEX_BATCH: usize = 64;
 /// Time that a memory remembers an outbox entry, in case it is delivered again.
-pub const MEMORY_LETTERS_US: i64 = 30 * 24 * 3_600 * SECOND_US;
+pub const MEMORY_APPLIED_US: i64 = 30 * 24 * 3_600 * SECOND_US;
 /// Attempts at embeddings, about a day's, after which a document stays without until something changes.
 pub const EMBEDDING_ATTEMPTS: u32 = 30;
 /// Most dimensions of an embedding.

@@ -28,13 +28,13 @@ use crate::trace::Trace;
 
 /// The reason why a flow starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entry {
+enum FlowStart {
     /// The run begins.
-    Begins,
+    New,
     /// The reason for which it was parked is gone: a transition has just stored that it continues.
-    GoesOn,
+    Resumed,
     /// It is stored as running, and no flow drives it.
-    Found,
+    Recovered,
 }
 
 /// The state in which an unfinished run was found.
@@ -88,7 +88,7 @@ impl Thread {
             Ok(state.active().is_some_and(|run| run.runnable() && run.resume_us.is_none_or(|at| at <= now)))
         })?;
         if runnable {
-            self.begin_flow(Entry::Found);
+            self.begin_flow(FlowStart::Recovered);
         }
         Ok(())
     }
@@ -96,12 +96,12 @@ impl Thread {
     /// Starts the flow of a run that begins or, if it was parked, continues; unless a flow is running.
     pub(crate) fn start_flow(&self, entered: EntryMode) {
         self.begin_flow(match entered {
-            EntryMode::First => Entry::Begins,
-            EntryMode::Again => Entry::GoesOn,
+            EntryMode::First => FlowStart::New,
+            EntryMode::Again => FlowStart::Resumed,
         });
     }
 
-    fn begin_flow(&self, entry: Entry) {
+    fn begin_flow(&self, start: FlowStart) {
         if self.ephemeral.flow.borrow().is_some() {
             return;
         }
@@ -113,7 +113,7 @@ impl Thread {
         let (flow, abort) = abortable(async move {
             let _guard = guard;
             let _lost = LostFrames(&*thread.host);
-            if let Err(error) = thread.drive(entry).await {
+            if let Err(error) = thread.drive(start).await {
                 // The stored phase is intact. The alarm, or any other wake, enters it again as a recovery.
                 thread.variables().log(&format!("the flow broke off: {error}"));
                 thread.state.borrow_mut().take();
@@ -127,14 +127,14 @@ impl Thread {
         }));
     }
 
-    async fn drive(&self, entry: Entry) -> Result<()> {
+    async fn drive(&self, start: FlowStart) -> Result<()> {
         self.ephemeral.spending.active(Some(self.host.now_us()));
-        let mut active = self.enter(entry)? && self.definitions_permit()?;
+        let mut active = self.enter(start)? && self.definitions_permit()?;
         while active {
             let next = self.step().await?;
             self.ephemeral.entered.set(EntryMode::First);
             active = match next {
-                StepResult::Step if self.may_go_on() => true,
+                StepResult::Step if self.may_send_more() => true,
                 StepResult::Step | StepResult::Yield => {
                     self.yield_now()?;
                     false
@@ -160,17 +160,17 @@ impl Thread {
     }
 
     /// Counts a recovery before any work, unless the run has just begun or was scheduled.
-    fn enter(&self, entry: Entry) -> Result<bool> {
-        self.ephemeral.entered.set(if entry == Entry::Begins { EntryMode::First } else { EntryMode::Again });
-        match entry {
-            Entry::Begins => {
+    fn enter(&self, start: FlowStart) -> Result<bool> {
+        self.ephemeral.entered.set(if start == FlowStart::New { EntryMode::First } else { EntryMode::Again });
+        match start {
+            FlowStart::New => {
                 self.outbox().report_start()?;
                 Ok(true)
             }
-            Entry::GoesOn if self.read(|state, _| Ok(state.active().is_some_and(Run::is_resumed)))? => {
+            FlowStart::Resumed if self.read(|state, _| Ok(state.active().is_some_and(Run::is_resumed)))? => {
                 Ok(true)
             }
-            Entry::GoesOn | Entry::Found => self.enter_again(),
+            FlowStart::Resumed | FlowStart::Recovered => self.enter_again(),
         }
     }
 
@@ -252,7 +252,7 @@ impl Thread {
     }
 
     /// Whether the event that the flow runs in may make further requests.
-    fn may_go_on(&self) -> bool {
+    fn may_send_more(&self) -> bool {
         self.ephemeral.outgoing.get() < self.outgoing_limit()
     }
 
@@ -380,12 +380,12 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        wishes: RunOptions,
+        options: RunOptions,
         trace: Option<&Trace>,
         now: i64,
     ) -> Result<i64> {
         let run = state.next_run(None, now);
-        self.begin_run(state, sql, run, wishes, trace, now)
+        self.begin_run(state, sql, run, options, trace, now)
     }
 
     /// Starts a run that the caller has built.
@@ -394,18 +394,18 @@ impl Thread {
         state: &mut State,
         sql: &dyn Sql,
         run: Run,
-        wishes: RunOptions,
+        options: RunOptions,
         trace: Option<&Trace>,
         now: i64,
     ) -> Result<i64> {
         let trace = trace.map(Trace::to_string);
-        let mut run = Run { retry: wishes.retry, trace, ..run };
+        let mut run = Run { retry: options.retry, trace, ..run };
         if let Some(seq) = state.tightens.take() {
             run.diagnostics.tighten(seq);
         }
         let run = self.with_snapshot(state, sql, run, now)?;
         let run = self.diagnosis().with_given_up(state, sql, run)?;
-        let run = self.budgets().with_budget(state, sql, run, wishes.budget.as_ref())?;
+        let run = self.budgets().with_budget(state, sql, run, options.budget.as_ref())?;
         let id = run.id;
         run.insert(sql)?;
         state.usage = Some(Usage::none(id));

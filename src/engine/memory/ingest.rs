@@ -98,7 +98,7 @@ impl Memories<'_> {
     fn letters_wait(&self, memory: &Memory) -> Result<bool> {
         self.read(|state, sql| match (memory.scope, &state.meta.owner) {
             (MemoryScope::Owner, Some(owner)) => {
-                Ok(outbox::count_for(sql, &target_of(owner, memory))? >= limits::MEMORY_LETTERS)
+                Ok(outbox::count_for(sql, &target_of(owner, memory))? >= limits::MEMORY_OUTBOX_ENTRIES)
             }
             _ => Ok(false),
         })

@@ -104,8 +104,8 @@ impl Subagents<'_> {
             ))));
         }
         let bytes = serde_json::to_string(words).map_err(Error::internal)?.len();
-        if bytes > limits::LETTER_BYTES / 2 {
-            let most = limits::LETTER_BYTES / 2;
+        if bytes > limits::ENVELOPE_BYTES / 2 {
+            let most = limits::ENVELOPE_BYTES / 2;
             return Ok(Some(refused(format!(
                 "Nothing was sent: the message has {bytes} bytes as JSON; the limit is {most}. Put it into a file and attach that."
             ))));

@@ -101,7 +101,7 @@ impl Descendants<'_> {
             .map(|child| format!("{TO_THREAD}{}", child.reference))
             .collect();
         self.transition(|_, sql| creating.iter().try_for_each(|target| outbox::forget_target(sql, target)))?;
-        let until = self.host.now_us() + limits::LETTER_US;
+        let until = self.host.now_us() + limits::ENVELOPE_US;
         while creating.iter().any(|target| self.ephemeral.delivering.borrow().contains_key(target)) {
             let now = self.host.now_us();
             if now >= until {

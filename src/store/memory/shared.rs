@@ -90,7 +90,7 @@ pub(crate) fn finish(sql: &dyn Sql) -> Result<()> {
 
 /// Records an entry. Returns false if it was applied before. Deletes the keys of expired entries.
 pub(crate) fn record_entry(sql: &dyn Sql, key: &str, now_us: i64) -> Result<bool> {
-    sql.run("DELETE FROM mem_applied WHERE at_us < ?", &[Param::Int(now_us - limits::MEMORY_LETTERS_US)])?;
+    sql.run("DELETE FROM mem_applied WHERE at_us < ?", &[Param::Int(now_us - limits::MEMORY_APPLIED_US)])?;
     let statement =
         "INSERT INTO mem_applied (key, at_us) VALUES (?, ?) ON CONFLICT (key) DO NOTHING RETURNING 1";
     Ok(integer(sql, statement, &[Param::Text(key), Param::Int(now_us)])?.is_some())
