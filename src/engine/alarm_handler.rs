@@ -56,7 +56,7 @@ impl Thread {
                 self.variables().log(&format!("waiting clients could not be answered: {error}"));
             }
             // Deliveries do not wait for a running job; the next round waits for it.
-            if !matches!(held, Ok(WakeReason::ForLetters)) {
+            if !matches!(held, Ok(WakeReason::EntriesDue)) {
                 break held;
             }
         };
@@ -83,7 +83,7 @@ impl Thread {
     /// Runs what is due, and waits until that and the flow have ended, at most until `deadline`. An effect, a
     /// job or a directory update that falls due soon is waited for in memory, without setting the alarm.
     async fn hold(&self, begun: &mut RequestCount, deadline: i64) -> Result<WakeReason> {
-        let mut letter = None;
+        let mut entry_due = None;
         loop {
             let (send, alarm_waiters) = oneshot::channel();
             self.ephemeral.alarm_waiters.borrow_mut().push(send);
@@ -106,25 +106,25 @@ impl Thread {
             };
             let now = self.host.now_us();
             let running = !self.ephemeral.effects.borrow().is_empty();
-            // A delivery in progress also sends envelopes that fall due meanwhile.
+            // A delivery in progress also sends outbox entries that fall due meanwhile.
             let delivers = !self.ephemeral.delivering.borrow().is_empty();
             let busy = running || delivers || self.ephemeral.flow.borrow().is_some();
             let next = match busy {
                 true => next,
                 // A run that begins in this time sets no alarm, and updates the directory itself.
                 false => {
-                    // An envelope whose time has come is due; no read is needed.
-                    if letter.is_none_or(|at| at > now) {
-                        letter = self.read(|_, sql| outbox::next_soon(sql, now))?;
+                    // An outbox entry whose time has come is due; no read is needed.
+                    if entry_due.is_none_or(|at| at > now) {
+                        entry_due = self.read(|_, sql| outbox::next_soon(sql, now))?;
                     }
-                    if letter.is_some_and(|at| at <= now) {
+                    if entry_due.is_some_and(|at| at <= now) {
                         let job = self.ephemeral.job.get();
-                        return Ok(if job { WakeReason::ForLetters } else { WakeReason::All });
+                        return Ok(if job { WakeReason::EntriesDue } else { WakeReason::All });
                     }
-                    let letter = letter.filter(|at| *at <= now + DIRECTORY_US);
+                    let entry_due = entry_due.filter(|at| *at <= now + DIRECTORY_US);
                     let effect = next.filter(|at| *at <= now + limits::EFFECT_SOON_US);
                     let job = job.next.filter(|at| *at <= now + DIRECTORY_US);
-                    letter.into_iter().chain(effect).chain(job).min()
+                    entry_due.into_iter().chain(effect).chain(job).min()
                 }
             };
             let (busy, spent) = (busy || self.ephemeral.job.get(), spent || job.spent);
@@ -144,8 +144,8 @@ impl Thread {
 enum WakeReason {
     /// Nothing is left to wait for, or the time is up.
     All,
-    /// Envelopes are due while a job is running.
-    ForLetters,
+    /// Outbox entries are due while a job is running.
+    EntriesDue,
 }
 
 /// Guards the time in which the alarm's handler runs. If the handler panics, the slot becomes unknown.

@@ -3,7 +3,7 @@
 use futures::future::join_all;
 
 use crate::engine::features::{Outbox, Subagents};
-use crate::engine::memory::shared::{answer_to_letter, note_refusal};
+use crate::engine::memory::shared::{entry_response, note_refusal};
 use crate::engine::outbox::{DIRECTORY_US, INLINE_US, Targets, newest_message};
 use crate::engine::thread::Thread;
 use crate::error::{Code, Result};
@@ -16,12 +16,12 @@ use crate::sorted::SortedMap;
 use crate::store::outbox as table;
 use crate::store::outbox::{OutboxEntry, TO_MEMORY, TO_THREAD};
 
-/// What the answer to an envelope changes in the thread that sent it. `subagents::inbox` implements it.
+/// What the answer to an outbox entry changes in the thread that sent it. `subagents::inbox` implements it.
 pub(super) trait EnvelopeAnswers {
-    /// Handles the answer of the thread `to` to the envelope `n`, and forgets the envelope.
+    /// Handles the answer of the thread `to` to the entry `n`, and forgets the entry.
     ///
     /// # Errors
-    /// Those of the transition. Then the envelope is sent again.
+    /// Those of the transition. Then the entry is sent again.
     async fn envelope_answered(&self, to: &str, n: i64, body: &str, reply: Reply) -> Result<()>;
 }
 
@@ -48,7 +48,7 @@ impl Outbox<'_> {
     }
 
     async fn send_started(&self, id: Option<i64>) -> Result<()> {
-        let letter = self.read(|state, _| {
+        let report = self.read(|state, _| {
             let Some(run) = state.active().filter(|run| Some(run.id) == id) else { return Ok(None) };
             let call = DirectoryCall::Activity {
                 id: state.meta.thread_id.clone(),
@@ -62,13 +62,13 @@ impl Outbox<'_> {
             let body = call.to_json()?;
             Ok(Some((call::name_of(state.meta.owner.as_deref()), body)))
         })?;
-        match letter {
+        match report {
             None => Ok(()),
             Some((target, body)) => self.host.sibling(Sibling::Directory(target), body).await.map(drop),
         }
     }
 
-    /// Delivers the envelopes due by `until`: in order for each target, in parallel across targets. A failed
+    /// Delivers the entries due by `until`: in order for each target, in parallel across targets. A failed
     /// one stays, with a later due time. A target with a delivery in progress gets the rest from that
     /// delivery.
     pub(super) async fn deliver_outbox(&self, to: Targets, until: i64) {
@@ -76,34 +76,34 @@ impl Outbox<'_> {
             Targets::All => table::due(sql, until),
             Targets::Threads => table::due_to_threads(sql, until),
         };
-        let letters = match self.read(|_, sql| due(sql)) {
-            Ok(letters) => letters,
+        let entries = match self.read(|_, sql| due(sql)) {
+            Ok(entries) => entries,
             Err(error) if error.code == Code::ThreadNotFound => return,
             Err(error) => return self.variables().log(&format!("the outbox could not be read: {error}")),
         };
         let mut by_target: SortedMap<String, Vec<OutboxEntry>> = SortedMap::new();
-        for letter in letters {
-            by_target.entry(letter.target.clone(), Vec::new).push(letter);
+        for entry in entries {
+            by_target.entry(entry.target.clone(), Vec::new).push(entry);
         }
-        let told = by_target.into_iter().map(|(target, letters)| self.deliver_to(target, letters));
-        join_all(told).await;
+        let deliveries = by_target.into_iter().map(|(target, entries)| self.deliver_to(target, entries));
+        join_all(deliveries).await;
     }
 
-    async fn deliver_to(&self, target: String, mut letters: Vec<OutboxEntry>) {
+    async fn deliver_to(&self, target: String, mut entries: Vec<OutboxEntry>) {
         let busy = self.ephemeral.delivering.borrow_mut().insert(target.clone(), false);
         if busy.is_some() {
             self.ephemeral.delivering.borrow_mut().insert(target, true);
             return;
         }
         let delivering = DeliveryGuard { thread: self.0.clone(), target };
-        // Envelopes are sent one by one, each with its response; a directory receives all in one call.
+        // Entries are sent one by one, each with its response; a directory receives all in one call.
         let together =
-            if Addressee::of(&delivering.target) == Addressee::Directory { letters.len() } else { 1 };
+            if Addressee::of(&delivering.target) == Addressee::Directory { entries.len() } else { 1 };
         loop {
-            for letters in letters.chunks(together.max(1)) {
-                match self.deliver(&delivering.target, letters).await {
+            for entries in entries.chunks(together.max(1)) {
+                match self.deliver(&delivering.target, entries).await {
                     Ok(DeliveryOutcome::Taken) => {}
-                    // Later envelopes wait for this one.
+                    // Later entries wait for this one.
                     Ok(DeliveryOutcome::Later) => return,
                     Err(error) if error.code == Code::ThreadNotFound => return,
                     Err(error) => {
@@ -118,16 +118,16 @@ impl Outbox<'_> {
                 return;
             }
             let until = self.host.now_us() + INLINE_US;
-            letters = match self.read(|_, sql| table::due(sql, until)) {
-                Ok(letters) => {
-                    letters.into_iter().filter(|letter| letter.target == delivering.target).collect()
+            entries = match self.read(|_, sql| table::due(sql, until)) {
+                Ok(entries) => {
+                    entries.into_iter().filter(|entry| entry.target == delivering.target).collect()
                 }
                 Err(error) => return self.variables().log(&format!("the outbox could not be read: {error}")),
             };
         }
     }
 
-    /// Delivers new envelopes to these targets, and clears the alarm that was set in case of a failure.
+    /// Delivers new entries to these targets, and clears the alarm that was set in case of a failure.
     pub(crate) async fn deliver_now(&self, to: Targets) {
         let now = self.host.now_us();
         self.deliver_outbox(to, now + INLINE_US).await;
@@ -139,20 +139,20 @@ impl Outbox<'_> {
         }
     }
 
-    /// Delivers the envelopes for one memory.
-    pub(super) async fn deliver_letters(self, target: &str) {
+    /// Delivers the entries for one memory.
+    pub(super) async fn deliver_target(self, target: &str) {
         let until = self.host.now_us() + INLINE_US;
         match self.read(|_, sql| table::due_to(sql, target, until)) {
-            Ok(letters) if letters.is_empty() => {}
-            Ok(letters) => self.deliver_to(target.to_owned(), letters).await,
+            Ok(entries) if entries.is_empty() => {}
+            Ok(entries) => self.deliver_to(target.to_owned(), entries).await,
             Err(error) => self.variables().log(&format!("the outbox could not be read: {error}")),
         }
     }
 
-    /// Sends envelopes in one call and stores the outcome.
-    async fn deliver(&self, target: &str, letters: &[OutboxEntry]) -> Result<DeliveryOutcome> {
+    /// Sends entries in one call and stores the outcome.
+    async fn deliver(&self, target: &str, entries: &[OutboxEntry]) -> Result<DeliveryOutcome> {
         let to = Addressee::of(target);
-        let bodies = || letters.iter().map(|letter| letter.body.as_str());
+        let bodies = || entries.iter().map(|entry| entry.body.as_str());
         let (sibling, text) = match to {
             Addressee::Thread(id) => {
                 let head = self.subagents().envelope_head(id)?;
@@ -174,14 +174,14 @@ impl Outbox<'_> {
             (Err(error), _) => Some(error.to_string()),
         };
         if let Some(why) = later {
-            return self.deliver_later(target, to, letters, &why);
+            return self.deliver_later(target, to, entries, &why);
         }
-        match (to, letters, answer) {
-            (Addressee::Thread(id), [letter], Ok(reply)) => {
-                self.0.envelope_answered(id, letter.version, &letter.body, reply).await?
+        match (to, entries, answer) {
+            (Addressee::Thread(id), [entry], Ok(reply)) => {
+                self.0.envelope_answered(id, entry.version, &entry.body, reply).await?
             }
-            (Addressee::Memory(name), [letter], Ok(reply)) => self.memory_answered(name, letter, reply)?,
-            _ => self.read(|_, sql| table::forget_all(sql, letters))?,
+            (Addressee::Memory(name), [entry], Ok(reply)) => self.memory_answered(name, entry, reply)?,
+            _ => self.read(|_, sql| table::forget_all(sql, entries))?,
         }
         Ok(DeliveryOutcome::Taken)
     }
@@ -191,18 +191,18 @@ impl Outbox<'_> {
         &self,
         target: &str,
         to: Addressee<'_>,
-        letters: &[OutboxEntry],
+        entries: &[OutboxEntry],
         why: &str,
     ) -> Result<DeliveryOutcome> {
-        let subjects: Vec<&str> = letters.iter().map(|letter| letter.subject.as_str()).collect();
+        let subjects: Vec<&str> = entries.iter().map(|entry| entry.subject.as_str()).collect();
         self.variables().log(&format!("{target} was not told of {}: {why}", subjects.join(" and ")));
         let now = self.host.now_us();
-        let tries = letters.iter().map(|letter| letter.tries).max().unwrap_or(0);
+        let tries = entries.iter().map(|entry| entry.tries).max().unwrap_or(0);
         let retry_at = now + (limits::SECOND_US << tries.min(10));
         // In one transition with the alarm, so that a crash in between cannot leave it due earlier.
         self.transition(|state, sql| {
-            for letter in letters {
-                table::retry(sql, letter, retry_at)?;
+            for entry in entries {
+                table::retry(sql, entry, retry_at)?;
             }
             if to != Addressee::Directory {
                 table::hold(sql, target, retry_at)?;
@@ -213,29 +213,29 @@ impl Outbox<'_> {
         Ok(DeliveryOutcome::Later)
     }
 
-    /// Handles the response of a memory to an envelope. A waiter receives it. Without a waiter, a refusal is
-    /// noted for the next run, in the transaction that deletes the envelope.
-    fn memory_answered(&self, name: &str, letter: &OutboxEntry, reply: Reply) -> Result<()> {
-        let answer = answer_to_letter(reply);
-        let awaited = self.ephemeral.letters.borrow().contains_key(&letter.subject);
+    /// Handles the response of a memory to an outbox entry. A waiter receives it. Without a waiter, a refusal is
+    /// noted for the next run, in the transaction that deletes the entry.
+    fn memory_answered(&self, name: &str, entry: &OutboxEntry, reply: Reply) -> Result<()> {
+        let answer = entry_response(reply);
+        let awaited = self.ephemeral.awaited_entries.borrow().contains_key(&entry.subject);
         let refused = answer.as_ref().err().filter(|_| !awaited);
         if let Some(error) = refused {
             self.variables().log(&format!("the memory {name} refused what it was sent: {error}"));
         }
         self.transition(|state, sql| {
             if let Some(error) = refused {
-                note_refusal(state, sql, letter, error)?;
+                note_refusal(state, sql, entry, error)?;
             }
-            table::forget(sql, &letter.subject, letter.version)
+            table::forget(sql, &entry.subject, entry.version)
         })?;
-        if let Some(awaited) = self.ephemeral.letters.borrow_mut().get_mut(&letter.subject) {
+        if let Some(awaited) = self.ephemeral.awaited_entries.borrow_mut().get_mut(&entry.subject) {
             *awaited = Some(answer);
         }
         Ok(())
     }
 }
 
-/// The recipient of an envelope.
+/// The recipient of an outbox entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Addressee<'a> {
     Thread(&'a str),
@@ -274,7 +274,7 @@ impl Drop for DeliveryGuard {
 }
 
 impl Subagents<'_> {
-    /// Delivers new envelopes while the run continues.
+    /// Delivers new entries while the run continues.
     pub(crate) fn send_envelopes(&self) {
         if !self.ephemeral.posted.replace(false) {
             return;

@@ -104,13 +104,13 @@ impl MemoryStore<'_> {
     }
 
     /// Applies a delivered change once. Returns the text for the model.
-    pub(super) fn apply(&self, letter: NoteRequest) -> Result<String> {
-        let change = self.clean_change(letter.change)?;
+    pub(super) fn apply(&self, request: NoteRequest) -> Result<String> {
+        let change = self.clean_change(request.change)?;
         if !self.keeper.has_tables()? {
             self.keeper.make_tables()?;
         }
         let now = self.now_us();
-        self.change(|sql| match table::record_entry(sql, &letter.key, now)? {
+        self.change(|sql| match table::record_entry(sql, &request.key, now)? {
             true => self.note(sql, &change, true),
             false => Ok((change.told(), PendingWork::Nothing)),
         })

@@ -76,21 +76,21 @@ impl NewEntry<'_> {
 /// The first due entries, by subject.
 pub(crate) fn due(sql: &dyn Sql, until: i64) -> Result<Vec<OutboxEntry>> {
     let statement = "SELECT subject, target, body, version, tries FROM outbox WHERE due_us <= ? ORDER BY subject LIMIT 64";
-    letters(sql, statement, &[Param::Int(until)])
+    entries(sql, statement, &[Param::Int(until)])
 }
 
 /// The first due entries to threads.
 pub(crate) fn due_to_threads(sql: &dyn Sql, until: i64) -> Result<Vec<OutboxEntry>> {
     let statement = "SELECT subject, target, body, version, tries FROM outbox
         WHERE due_us <= ? AND target LIKE 't:%' ORDER BY subject LIMIT 64";
-    letters(sql, statement, &[Param::Int(until)])
+    entries(sql, statement, &[Param::Int(until)])
 }
 
 /// The first due entries to a target.
 pub(crate) fn due_to(sql: &dyn Sql, target: &str, until: i64) -> Result<Vec<OutboxEntry>> {
     let statement = "SELECT subject, target, body, version, tries FROM outbox
         WHERE due_us <= ? AND target = ? ORDER BY subject LIMIT 64";
-    letters(sql, statement, &[Param::Int(until), Param::Text(target)])
+    entries(sql, statement, &[Param::Int(until), Param::Text(target)])
 }
 
 /// The version of the newest entry to a target.
@@ -108,14 +108,14 @@ pub(crate) fn memories(sql: &dyn Sql) -> Result<Vec<String>> {
     Ok(targets)
 }
 
-fn letters(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<OutboxEntry>> {
-    let mut letters = Vec::new();
+fn entries(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<OutboxEntry>> {
+    let mut entries = Vec::new();
     sql.each(statement, params, &mut |cells| {
         let [subject, target, body, version, tries] = cells else {
             return Err(Error::internal("an outbox row has the wrong number of columns"));
         };
         let text = |cell: &Cell| cell.text().unwrap_or_default().to_owned();
-        letters.push(OutboxEntry {
+        entries.push(OutboxEntry {
             subject: text(subject),
             target: text(target),
             body: text(body),
@@ -124,7 +124,7 @@ fn letters(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Resu
         });
         Ok(ControlFlow::Continue(()))
     })?;
-    Ok(letters)
+    Ok(entries)
 }
 
 /// The first due time.
@@ -159,10 +159,10 @@ pub(crate) fn dues(sql: &dyn Sql) -> Result<Vec<DueEntry>> {
 }
 
 /// Schedules a failed delivery again.
-pub(crate) fn retry(sql: &dyn Sql, letter: &OutboxEntry, at_us: i64) -> Result<()> {
+pub(crate) fn retry(sql: &dyn Sql, entry: &OutboxEntry, at_us: i64) -> Result<()> {
     sql.run(
         "UPDATE outbox SET tries = tries + 1, due_us = ? WHERE subject = ? AND version = ?",
-        &[Param::Int(at_us), Param::Text(&letter.subject), Param::Int(letter.version)],
+        &[Param::Int(at_us), Param::Text(&entry.subject), Param::Int(entry.version)],
     )
 }
 
@@ -189,12 +189,12 @@ pub(crate) fn forget(sql: &dyn Sql, subject: &str, version: i64) -> Result<()> {
 }
 
 /// Deletes these entries, in one statement.
-pub(crate) fn forget_all(sql: &dyn Sql, letters: &[OutboxEntry]) -> Result<()> {
-    if let [letter] = letters {
-        return forget(sql, &letter.subject, letter.version);
+pub(crate) fn forget_all(sql: &dyn Sql, entries: &[OutboxEntry]) -> Result<()> {
+    if let [entry] = entries {
+        return forget(sql, &entry.subject, entry.version);
     }
     let keys: serde_json::Value =
-        letters.iter().map(|letter| crate::json!([letter.subject, letter.version])).collect();
+        entries.iter().map(|entry| crate::json!([entry.subject, entry.version])).collect();
     sql.run(
         "DELETE FROM outbox WHERE (subject, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))",
         &[Param::Text(&keys.to_string())],

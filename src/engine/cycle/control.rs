@@ -278,7 +278,7 @@ impl Control<'_> {
         if parent == ParentNotice::Owed {
             self.descendants().flush_parent_notice().await?;
         }
-        self.memories().flush_letters().await?;
+        self.memories().flush_outbox().await?;
         let (id, owner, past) = self.read(|state, _| {
             let Meta { thread_id, owner, life, edits, run_floor, .. } = &state.meta;
             let run = state.run.as_ref().map_or(*run_floor, |run| run.id);

@@ -56,8 +56,8 @@ pub(crate) struct Ephemeral {
     pub(super) posted: Cell<bool>,
     /// Targets of the outbox with a delivery in progress, and whether more was written for them.
     pub(super) delivering: RefCell<SortedMap<String, bool>>,
-    /// Messages to memories whose responses are awaited, by subject, with the response.
-    pub(super) letters: RefCell<SortedMap<String, Option<Result<String>>>>,
+    /// Outbox entries to memories whose responses are awaited, by subject, with the response.
+    pub(super) awaited_entries: RefCell<SortedMap<String, Option<Result<String>>>>,
     /// The turn in which a shared memory did not list its contents. It is not queried again in that turn.
     pub(super) silent_memory: Cell<Option<i64>>,
     /// Whether the open step may have receipts of an earlier flow.

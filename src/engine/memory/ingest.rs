@@ -88,14 +88,14 @@ impl Memories<'_> {
             Some(pending) if pending.kind == Kind::Tree => self.ingest_directory(book, pending)?,
             Some(pending) if pending.kind == Kind::Message => self.take_again(book, &pending)?,
             Some(pending) => self.delete_hidden(book, &pending)?,
-            None if self.letters_wait(memory)? => return Ok(StepOutcome::Waits),
+            None if self.outbox_is_full(memory)? => return Ok(StepOutcome::Waits),
             None => self.take_messages(book, &taken)?,
         }
         Ok(StepOutcome::More)
     }
 
     /// Whether the maximum number of outbox entries waits for a shared memory.
-    fn letters_wait(&self, memory: &Memory) -> Result<bool> {
+    fn outbox_is_full(&self, memory: &Memory) -> Result<bool> {
         self.read(|state, sql| match (memory.scope, &state.meta.owner) {
             (MemoryScope::Owner, Some(owner)) => {
                 Ok(outbox::count_for(sql, &target_of(owner, memory))? >= limits::MEMORY_OUTBOX_ENTRIES)

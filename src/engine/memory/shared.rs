@@ -118,12 +118,12 @@ impl Memories<'_> {
             format!("{} (The memory does not answer now; it is told as soon as it does.)", change.told());
         let body = serde_json::to_string(&NoteRequest { key, change }).map_err(Error::internal)?;
         let target = format!("{TO_MEMORY}{name}");
-        let subject = self.post_letter(&target, &format!("{head}\n{body}"))?;
-        self.ephemeral.letters.borrow_mut().insert(subject.clone(), None);
+        let subject = self.post_entry(&target, &format!("{head}\n{body}"))?;
+        self.ephemeral.awaited_entries.borrow_mut().insert(subject.clone(), None);
         let awaited = PendingEntry { thread: self.0.clone(), subject };
         let mut watch = Deadline::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
         // The alarm delivers an entry that gets no response by then.
-        let _late = watch.within(self.outbox().deliver_letters(&target)).await;
+        let _late = watch.within(self.outbox().deliver_target(&target)).await;
         awaited.answer().unwrap_or(Ok(pending))
     }
 
@@ -131,7 +131,7 @@ impl Memories<'_> {
     ///
     /// # Errors
     /// `overloaded` if a memory could not be reached.
-    pub(crate) async fn flush_letters(&self) -> Result<()> {
+    pub(crate) async fn flush_outbox(&self) -> Result<()> {
         if self.catalog.memories.values().all(|memory| memory.scope == MemoryScope::Thread) {
             return Ok(());
         }
@@ -147,7 +147,7 @@ impl Memories<'_> {
                 // Arms the alarm, so that the delivery resumes after a crash.
                 self.arm_at(state, sql, now, now)
             })?;
-            join_all(targets.iter().map(|target| self.outbox().deliver_letters(target))).await;
+            join_all(targets.iter().map(|target| self.outbox().deliver_target(target))).await;
             if self.read(|_, sql| table::memories(sql))?.is_empty() {
                 return Ok(());
             }
@@ -162,7 +162,7 @@ impl Memories<'_> {
     }
 
     /// Adds an outbox entry after those to the same memory. Returns its subject.
-    fn post_letter(&self, target: &str, body: &str) -> Result<String> {
+    fn post_entry(&self, target: &str, body: &str) -> Result<String> {
         self.transition(|state, sql| {
             let now = self.host.now_us();
             let version = next_version(sql, target, now)?;
@@ -187,10 +187,10 @@ impl Memories<'_> {
         let now = self.host.now_us();
         let version = next_version(sql, &target, now)?;
         let what = if matches!(change, NoteChange::Forget { .. }) { "forget" } else { "keep" };
-        let letter = NoteRequest { key: format!("{}/{version}/{what}/{key}", state.meta.stem), change };
+        let request = NoteRequest { key: format!("{}/{version}/{what}/{key}", state.meta.stem), change };
         let call = MemoryCall { memory: memory.name.clone(), owner: Some(owner), ask: MemoryAsk::Apply };
         let head = call.to_json()?;
-        let body = serde_json::to_string(&letter).map_err(Error::internal)?;
+        let body = serde_json::to_string(&request).map_err(Error::internal)?;
         self.post_version(state, sql, &target, (version, now), &format!("{head}\n{body}")).map(drop)
     }
 
@@ -230,7 +230,7 @@ fn read<T: DeserializeOwned>(reply: Reply) -> Result<T> {
 }
 
 /// The memory's answer to an outbox entry.
-pub(crate) fn answer_to_letter(reply: Reply) -> Result<String> {
+pub(crate) fn entry_response(reply: Reply) -> Result<String> {
     read(reply)
 }
 
@@ -238,10 +238,10 @@ pub(crate) fn answer_to_letter(reply: Reply) -> Result<String> {
 pub(crate) fn note_refusal(
     state: &mut State,
     sql: &dyn Sql,
-    letter: &table::OutboxEntry,
+    entry: &table::OutboxEntry,
     error: &Error,
 ) -> Result<()> {
-    let (head, body) = letter.body.split_once('\n').unwrap_or_default();
+    let (head, body) = entry.body.split_once('\n').unwrap_or_default();
     let call: MemoryCall = crate::json::from_str(head).map_err(Error::internal)?;
     let change = crate::json::from_str::<NoteRequest>(body).map_err(Error::internal)?.change;
     let hint = error.hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
@@ -266,12 +266,12 @@ struct PendingEntry {
 impl PendingEntry {
     /// The response, if it has arrived.
     fn answer(&self) -> Option<Result<String>> {
-        self.thread.ephemeral.letters.borrow_mut().remove(&self.subject).flatten()
+        self.thread.ephemeral.awaited_entries.borrow_mut().remove(&self.subject).flatten()
     }
 }
 
 impl Drop for PendingEntry {
     fn drop(&mut self) {
-        self.thread.ephemeral.letters.borrow_mut().remove(&self.subject);
+        self.thread.ephemeral.awaited_entries.borrow_mut().remove(&self.subject);
     }
 }

@@ -183,8 +183,8 @@ impl Subagents<'_> {
             reply.body.and_then(|body| crate::json::from_str(body.get()).ok()).unwrap_or_default();
         let gone = reply.status == 404 && body.pointer("/error/code") == Some(&"thread_not_found".into());
         // An undelivered envelope brings the answer, or creates the child.
-        let letters = self.read(|_, sql| outbox::count_for(sql, &format!("{TO_THREAD}{reference}")))?;
-        Ok(match (letters, gone, body.get("comes").and_then(Value::as_bool)) {
+        let entries = self.read(|_, sql| outbox::count_for(sql, &format!("{TO_THREAD}{reference}")))?;
+        Ok(match (entries, gone, body.get("comes").and_then(Value::as_bool)) {
             (n, _, _) if n > 0 => None,
             (_, true, _) => Some(format!("The subagent {reference} was deleted before it answered.")),
             (_, false, Some(false)) => Some(format!("The subagent {reference} ended without an answer.")),
