@@ -108,14 +108,14 @@ impl<'a> Executable<'a> {
     }
 }
 
-/// Whether a call has a receipt already.
+/// The receipt that the database has of a call before its outcome is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum ReceiptStatus {
+pub(in crate::engine) enum StoredReceipt {
     /// No receipt: the call was refused, or done at once.
-    Never { kind: Kind, opening: Option<Opening> },
-    /// The receipt says that it started.
+    None { kind: Kind, opening: Option<Opening> },
+    /// Its state is started.
     Started,
-    /// The receipt says that it waited. It never ran: its result came from outside.
+    /// Its state is waiting. The call never ran: its result came from outside.
     Waited,
 }
 
@@ -123,7 +123,7 @@ pub(in crate::engine) enum ReceiptStatus {
 #[derive(Clone)]
 pub(crate) struct CallOutcome {
     pub(in crate::engine) result: ToolResult,
-    pub(in crate::engine) begun: ReceiptStatus,
+    pub(in crate::engine) stored_receipt: StoredReceipt,
     pub(in crate::engine) state: ReceiptState,
     /// The origin of this call, if its inner calls may not have ended.
     pub(in crate::engine) open_inner_calls: Option<Origin>,
@@ -135,7 +135,7 @@ impl CallOutcome {
     /// A call that waited and whose result came from outside.
     pub(in crate::engine) fn answered(result: ToolResult) -> CallOutcome {
         let state = ReceiptState::ended(result.status);
-        CallOutcome { result, begun: ReceiptStatus::Waited, state, open_inner_calls: None, approval: None }
+        CallOutcome { result, stored_receipt: StoredReceipt::Waited, state, open_inner_calls: None, approval: None }
     }
 
     pub(in crate::engine) fn refused(text: String) -> CallOutcome {
@@ -143,8 +143,8 @@ impl CallOutcome {
     }
 
     pub(in crate::engine) fn refused_with(result: ToolResult) -> CallOutcome {
-        let begun = ReceiptStatus::Never { kind: Kind::Refused, opening: None };
-        CallOutcome { result, begun, state: ReceiptState::Failed, open_inner_calls: None, approval: None }
+        let stored_receipt = StoredReceipt::None { kind: Kind::Refused, opening: None };
+        CallOutcome { result, stored_receipt, state: ReceiptState::Failed, open_inner_calls: None, approval: None }
     }
 
     /// A hand-off. It takes effect when the step is closed.
@@ -152,7 +152,7 @@ impl CallOutcome {
         let opening = (!opening.is_empty()).then_some(opening);
         CallOutcome {
             result: ToolResult::success(handoff::told(agent)),
-            begun: ReceiptStatus::Never { kind: Kind::Handoff, opening },
+            stored_receipt: StoredReceipt::None { kind: Kind::Handoff, opening },
             state: ReceiptState::Succeeded,
             open_inner_calls: None,
             approval: None,
@@ -160,7 +160,7 @@ impl CallOutcome {
     }
 
     pub(in crate::engine) fn hands_off(&self) -> bool {
-        matches!(self.begun, ReceiptStatus::Never { kind: Kind::Handoff, .. })
+        matches!(self.stored_receipt, StoredReceipt::None { kind: Kind::Handoff, .. })
             && self.state == ReceiptState::Succeeded
     }
 
@@ -168,7 +168,7 @@ impl CallOutcome {
     pub(in crate::engine) fn unknown(name: &str, origin: &Origin) -> CallOutcome {
         CallOutcome {
             result: ToolResult::error(interrupted(name)),
-            begun: ReceiptStatus::Started,
+            stored_receipt: StoredReceipt::Started,
             state: ReceiptState::Indeterminate,
             open_inner_calls: Some(origin.clone()),
             approval: None,
@@ -177,12 +177,12 @@ impl CallOutcome {
 
     /// Whether it ran and returned an error.
     pub(in crate::engine) fn ran_and_failed(&self) -> bool {
-        self.begun == ReceiptStatus::Started && self.result.status == ToolStatus::Error
+        self.stored_receipt == StoredReceipt::Started && self.result.status == ToolStatus::Error
     }
 
     pub(in crate::engine) fn ran(result: ToolResult) -> CallOutcome {
         let state = ReceiptState::ended(result.status);
-        CallOutcome { state, result, begun: ReceiptStatus::Started, open_inner_calls: None, approval: None }
+        CallOutcome { state, result, stored_receipt: StoredReceipt::Started, open_inner_calls: None, approval: None }
     }
 
     /// The files of its result. A file that cannot be accepted turns the result into an error.
@@ -220,11 +220,11 @@ impl CallOutcome {
         if let Some(origin) = &self.open_inner_calls {
             abandon_inner(sql, origin, call.seq, reply.seq, now)?;
         }
-        match &self.begun {
-            ReceiptStatus::Started | ReceiptStatus::Waited => {
+        match &self.stored_receipt {
+            StoredReceipt::Started | StoredReceipt::Waited => {
                 receipts::close(sql, call.seq, state, error, now, self.result.scrubbed)
             }
-            ReceiptStatus::Never { kind, opening } => {
+            StoredReceipt::None { kind, opening } => {
                 let ToolCall { id, name, .. } = &call.call;
                 let scrubbed = self.result.scrubbed;
                 let data = ReceiptData { opening: opening.clone(), scrubbed, ..ReceiptData::default() };

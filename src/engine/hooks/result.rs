@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::definitions::hook::HookName;
 use crate::definitions::message::{ToolResult, ToolStatus};
-use crate::engine::calls::call::{Call, CallOutcome, ReceiptStatus};
+use crate::engine::calls::call::{Call, CallOutcome, StoredReceipt};
 use crate::engine::calls::tool_result::result_row;
 use crate::engine::definitions::Definitions;
 use crate::engine::edit::edited;
@@ -129,7 +129,7 @@ impl Hooks<'_> {
     /// Keeps the result of a call that has ended. A call that never started, or whose outcome is unknown, is
     /// evaluated again.
     fn keep_result(&self, call: &Call, done: &CallOutcome) -> Result<()> {
-        if done.begun != ReceiptStatus::Started || done.state == ReceiptState::Indeterminate {
+        if done.stored_receipt != StoredReceipt::Started || done.state == ReceiptState::Indeterminate {
             return Ok(());
         }
         let text = serde_json::to_string(&done.result).map_err(Error::internal)?;

@@ -8,7 +8,7 @@ use crate::definitions::message::ToolResult;
 use crate::definitions::tier::tier;
 use crate::definitions::{Callable, Tool};
 use crate::engine::calls::call::ToolRun;
-use crate::engine::calls::call::{Call, CallOutcome, Executable, ReceiptStatus, arguments};
+use crate::engine::calls::call::{Call, CallOutcome, Executable, StoredReceipt, arguments};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Waits;
 use crate::engine::waits::NewWait;
@@ -294,7 +294,7 @@ impl Waits<'_> {
     /// The outcome of a call with an earlier question. If a deployment made the call impossible, its open
     /// wait becomes void.
     pub(crate) fn void_question(&self, receipt: i64, outcome: CallOutcome) -> Result<CallOutcome> {
-        if !matches!(outcome.begun, ReceiptStatus::Never { kind: Kind::Refused, .. }) {
+        if !matches!(outcome.stored_receipt, StoredReceipt::None { kind: Kind::Refused, .. }) {
             return Ok(outcome);
         }
         let closed = self.transition(|state, sql| {
@@ -306,7 +306,7 @@ impl Waits<'_> {
         })?;
         self.announce_waits(closed.as_slice())?;
         // The receipt exists already.
-        Ok(CallOutcome { begun: ReceiptStatus::Waited, ..outcome })
+        Ok(CallOutcome { stored_receipt: StoredReceipt::Waited, ..outcome })
     }
 
     /// The metadata of a call's result about its approval, if it had one.
