@@ -257,7 +257,7 @@ pub(super) fn followed(state: &State, sql: &dyn Sql, of: &FeedTarget) -> Result<
                 id.strip_prefix("r_").and_then(|number| number.parse::<i64>().ok()).ok_or_else(missing)?;
             let run = newest(Run::find(sql, number)?.ok_or_else(missing)?);
             let after = match of {
-                FeedTarget::Tail(_) => last_said(state, sql, &run)?,
+                FeedTarget::Tail(_) => last_user_message(state, sql, &run)?,
                 _ => before(state, sql, &run)?,
             };
             (Some(run), after)
@@ -284,8 +284,8 @@ pub(super) fn followed(state: &State, sql: &dyn Sql, of: &FeedTarget) -> Result<
 fn answered_by(state: &State, sql: &dyn Sql, seq: i64) -> Result<Option<Run>> {
     let Some(run) = Run::of_message(sql, seq)? else { return Ok(None) };
     let is_cut = state.meta.edits > 0 && run.end.is_some() && rows::find(sql, run.block)?.is_none();
-    let anew = if is_cut { Run::answering(sql, seq, run.id)? } else { None };
-    Ok(Some(anew.unwrap_or(run)))
+    let newest_answer = if is_cut { Run::answering(sql, seq, run.id)? } else { None };
+    Ok(Some(newest_answer.unwrap_or(run)))
 }
 
 /// The active run, if it is about to open the step that takes this message in.
@@ -303,13 +303,13 @@ fn before(state: &State, sql: &dyn Sql, run: &Run) -> Result<i64> {
 }
 
 /// The seq of the last message of a person that a run has taken in; if there is none, the seq before the run.
-fn last_said(state: &State, sql: &dyn Sql, run: &Run) -> Result<i64> {
+fn last_user_message(state: &State, sql: &dyn Sql, run: &Run) -> Result<i64> {
     let before = before(state, sql, run)?;
     let mut last = before;
     // Messages behind the run's last block are not taken in yet.
-    let said = |row: &Row| row.inbound == Inbound::Triggers && row.role == Role::User && !row.silent;
+    let is_from_user = |row: &Row| row.inbound == Inbound::Triggers && row.role == Role::User && !row.silent;
     page::top_level_between(sql, before, run.block, &mut |row| {
-        if said(&row) {
+        if is_from_user(&row) {
             last = row.seq;
         }
         Ok(ControlFlow::Continue(()))

@@ -152,8 +152,8 @@ impl RunState {
 
     /// Whether the other run was started inside this one.
     fn surrounds(&self, other: &RunState) -> bool {
-        let around = other.runs.split_last().map(|(_, around)| around).unwrap_or_default();
-        self.runs.last().is_some_and(|own| around.contains(own))
+        let enclosing = other.runs.split_last().map(|(_, enclosing)| enclosing).unwrap_or_default();
+        self.runs.last().is_some_and(|own| enclosing.contains(own))
     }
 
     /// Whether this run is the other one, or was started inside it.

@@ -51,13 +51,13 @@ impl PostResponse {
     }
 
     /// The error text of a response other than 2xx, without secrets.
-    pub(super) fn refusal(&self, around: &dyn WorkContext, name: &str) -> Option<String> {
+    pub(super) fn refusal(&self, context: &dyn WorkContext, name: &str) -> Option<String> {
         match self.status {
             200..300 => None,
             300..400 => Some(format!("http {} from {name}: a redirect, which is not followed", self.status)),
             status => {
                 let said =
-                    around.without_secrets(self.text().into_owned()).cut(limits::HTTP_TOOL_ERROR_BYTES);
+                    context.without_secrets(self.text().into_owned()).cut(limits::HTTP_TOOL_ERROR_BYTES);
                 Some(format!("http {status} from {name}: {said}"))
             }
         }
@@ -66,30 +66,30 @@ impl PostResponse {
 
 /// Sends the request once. `env` resolves the variables in its URL and headers.
 pub(super) async fn post_signed(
-    around: &dyn WorkContext,
+    context: &dyn WorkContext,
     post: SignedPost<'_>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<PostResponse, Failure> {
-    around.ready(post.http).await?;
-    let request = request(around, &post, env).map_err(Failure::Failed)?;
+    context.ready(post.http).await?;
+    let request = request(context, &post, env).map_err(Failure::Failed)?;
     let limit_ms = post.timeout_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64);
     let limit_ms = limit_ms.min(limits::HTTP_TOOL_MAX_MS);
-    around.counts_request();
-    let exchange = exchange(&**around.host(), post.name, request);
-    let answer = Deadline::for_ms(&**around.host(), limit_ms).within(exchange).await;
+    context.counts_request();
+    let exchange = exchange(&**context.host(), post.name, request);
+    let answer = Deadline::for_ms(&**context.host(), limit_ms).within(exchange).await;
     answer.ok_or(Failure::Late(limit_ms))?
 }
 
 fn request(
-    around: &dyn WorkContext,
+    context: &dyn WorkContext,
     post: &SignedPost<'_>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Request, String> {
     let name = post.name;
-    let deployment = |variable: &str| around.deployment_variable(variable);
+    let deployment = |variable: &str| context.deployment_variable(variable);
     let unset = |error: template::Error| format!("\"{name}\" is not set up: {error}");
     let url = template::render_url(&post.http.url, &deployment, env).map_err(unset)?;
-    if let Some(what) = outbound::refused(&**around.host(), &url) {
+    if let Some(what) = outbound::refused(&**context.host(), &url) {
         return Err(format!("\"{name}\" points to {what}, which is not allowed here."));
     }
     let body = post.body.to_string();
@@ -98,7 +98,7 @@ fn request(
         ("idempotency-key".to_owned(), post.idempotency_key.to_owned()),
     ];
     headers.extend(post.trace.iter().cloned());
-    if let Some(secret) = around.host().var("BOBBIN_SIGNING_SECRET") {
+    if let Some(secret) = context.host().var("BOBBIN_SIGNING_SECRET") {
         let signature = signing::sign(&secret, post.now_us / limits::SECOND_US, body.as_bytes());
         headers.push(("x-bobbin-signature".to_owned(), signature));
     }

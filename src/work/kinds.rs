@@ -57,8 +57,8 @@ impl ImplementationCall for NativeCall {
         }
     }
 
-    fn answered(self, answered: PostResponse, around: &dyn WorkContext) -> Result<ToolResult, Failure> {
-        if let Some(refusal) = answered.refusal(around, &self.name) {
+    fn answered(self, answered: PostResponse, context: &dyn WorkContext) -> Result<ToolResult, Failure> {
+        if let Some(refusal) = answered.refusal(context, &self.name) {
             return Err(match RetryOn::of_status(answered.status) {
                 Some(kind) => Failure::MayPass(kind, refusal),
                 None => Failure::Failed(refusal),
@@ -101,8 +101,8 @@ impl ImplementationCall for EffectCall {
         }
     }
 
-    fn answered(self, answered: PostResponse, around: &dyn WorkContext) -> Result<(), Failure> {
-        answered.refusal(around, &self.name).map_or(Ok(()), |refusal| Err(Failure::Failed(refusal)))
+    fn answered(self, answered: PostResponse, context: &dyn WorkContext) -> Result<(), Failure> {
+        answered.refusal(context, &self.name).map_or(Ok(()), |refusal| Err(Failure::Failed(refusal)))
     }
 }
 
@@ -144,8 +144,8 @@ impl ImplementationCall for HookCall {
         }
     }
 
-    fn answered(self, answered: PostResponse, around: &dyn WorkContext) -> Result<Json, Failure> {
-        match answered.refusal(around, &self.id) {
+    fn answered(self, answered: PostResponse, context: &dyn WorkContext) -> Result<Json, Failure> {
+        match answered.refusal(context, &self.id) {
             Some(refusal) => Err(Failure::Failed(refusal)),
             None => hook_value(&answered.text(), self.hook).map_err(Failure::Failed),
         }
@@ -183,9 +183,9 @@ impl ImplementationCall for EndpointCall {
     }
 
     /// Passes on status, content type and body. Clients follow redirects, so `location` is passed on, too.
-    fn answered(self, answered: PostResponse, around: &dyn WorkContext) -> Result<EndpointAnswer, Failure> {
+    fn answered(self, answered: PostResponse, context: &dyn WorkContext) -> Result<EndpointAnswer, Failure> {
         if !(200..500).contains(&answered.status) {
-            let refusal = answered.refusal(around, &self.name);
+            let refusal = answered.refusal(context, &self.name);
             return Err(Failure::Failed(refusal.unwrap_or_else(|| format!("http {}", answered.status))));
         }
         let redirects = (300..400).contains(&answered.status);

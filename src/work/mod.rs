@@ -130,7 +130,7 @@ pub(super) trait ImplementationCall: Sized {
     fn posted(&self) -> RemoteRequest;
 
     /// Converts the response of a remote server.
-    fn answered(self, answered: PostResponse, around: &dyn WorkContext) -> Result<Self::Output, Failure>;
+    fn answered(self, answered: PostResponse, context: &dyn WorkContext) -> Result<Self::Output, Failure>;
 }
 
 /// The implementation of a call, with its limits and context.
@@ -149,15 +149,15 @@ pub(crate) struct ExecutionPlan<'a> {
 
 /// Executes a call once. Retries are the caller's.
 pub(crate) async fn run<C: ImplementationCall>(
-    around: Rc<dyn WorkContext>,
-    way: ExecutionPlan<'_>,
+    context: Rc<dyn WorkContext>,
+    plan: ExecutionPlan<'_>,
     call: C,
 ) -> Result<C::Output, Failure> {
-    let host = around.host().clone();
-    match way.run {
+    let host = context.host().clone();
+    match plan.run {
         Implementation::Native(name) => {
-            let running = call.native(around.natives(), name);
-            match in_time(&*host, way.limit_ms, running).await? {
+            let running = call.native(context.natives(), name);
+            match in_time(&*host, plan.limit_ms, running).await? {
                 Ok(answer) => answer,
                 Err(panicked) => {
                     // It may have come between a commit of the thread and the frame that reports it.
@@ -168,7 +168,7 @@ pub(crate) async fn run<C: ImplementationCall>(
         }
         Implementation::Code(code) => {
             let (file_call, meaning) = call.in_file();
-            let value = in_time(&*host, way.limit_ms, run_file(around, code, file_call)).await?;
+            let value = in_time(&*host, plan.limit_ms, run_file(context, code, file_call)).await?;
             meaning(value.map_err(Failure::Failed)?)
         }
         // The engine calls tools of MCP servers itself, because they may have to wait for users.
@@ -180,14 +180,14 @@ pub(crate) async fn run<C: ImplementationCall>(
             let post = SignedPost {
                 name: &name,
                 http,
-                timeout_ms: way.http_ms,
+                timeout_ms: plan.http_ms,
                 idempotency_key: &idempotency_key,
-                trace: (way.trace)().headers(),
+                trace: (plan.trace)().headers(),
                 now_us,
                 body,
             };
-            let answered = post_signed(&*around, post, way.env).await?;
-            call.answered(answered, &*around)
+            let answered = post_signed(&*context, post, plan.env).await?;
+            call.answered(answered, &*context)
         }
     }
 }

@@ -59,9 +59,9 @@ pub(super) async fn send(
     request: Request,
     chosen: UrlOrigin,
 ) -> Result<Response, SendError> {
-    let (request, way) = routed(request, chosen, |name| host.var(name));
+    let (request, route) = routed(request, chosen, |name| host.var(name));
     let response = host.fetch(request).await?;
-    match response.header(UNSENT).filter(|_| way == SendRoute::Looked) {
+    match response.header(UNSENT).filter(|_| route == SendRoute::Looked) {
         Some(why) => Err(SendError::Looked(why.to_owned())),
         None => Ok(response),
     }
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn where_there_is_a_sender_it_looks_at_names_that_others_chose_and_nobody_listed() {
         let sender = (SENDER, "http://127.0.0.1:1/x");
-        let (sent, way) = left("https://api.example.com/a?b", UrlOrigin::ByOthers, &[sender]);
-        assert_eq!((sent.url.as_str(), way), ("http://127.0.0.1:1/x", SendRoute::Looked));
+        let (sent, route) = left("https://api.example.com/a?b", UrlOrigin::ByOthers, &[sender]);
+        assert_eq!((sent.url.as_str(), route), ("http://127.0.0.1:1/x", SendRoute::Looked));
         assert_eq!(sent.headers, [("x-bobbin-target".to_owned(), "https://api.example.com/a?b".to_owned())]);
         for (url, chosen, vars) in [
             ("https://api.example.com/", UrlOrigin::ByOthers, vec![]),
@@ -119,8 +119,8 @@ mod tests {
             ("http://127.0.0.1:9/", UrlOrigin::ByOthers, vec![sender, (LISTED, "127.0.0.1")]),
             ("http://vm:9/", UrlOrigin::ByOthers, vec![sender, (LISTED, "vm:9")]),
         ] {
-            let (sent, way) = left(url, chosen, &vars);
-            assert_eq!((sent.url.as_str(), sent.headers.len(), way), (url, 0, SendRoute::Straight));
+            let (sent, route) = left(url, chosen, &vars);
+            assert_eq!((sent.url.as_str(), sent.headers.len(), route), (url, 0, SendRoute::Straight));
         }
     }
 }

@@ -114,7 +114,7 @@ impl Api<'_> {
         let (id, path, method) = (call.request_id.clone(), call.path.clone(), call.method);
         let most = limits::HTTP_TOOL_MAX_MS;
         let trace = || self.traces().trace_at(scope);
-        let way = ExecutionPlan {
+        let plan = ExecutionPlan {
             run: &endpoint.run,
             limit_ms: Some(endpoint.timeout_ms.unwrap_or(limits::ENDPOINT_MS).min(most)),
             http_ms: endpoint.timeout_ms,
@@ -122,7 +122,7 @@ impl Api<'_> {
             trace: &trace,
         };
         let detached = self.begin_detached(&call.state)?;
-        let ended = work::run(self.lender(), way, call).await;
+        let ended = work::run(self.work_context(), plan, call).await;
         self.end_detached(detached)?;
         let failed = match ended.map_err(|failure| self.refusal(failure)) {
             Ok(answer) => match crate::api::endpoint_answer::served(self.variables().shown(answer), method) {

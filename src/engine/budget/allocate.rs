@@ -60,11 +60,11 @@ fn tightest(
     (ledger, steps): (&Ledger, u32),
     beside: &Amounts,
     unit: Unit,
-    errand: Option<&EndedRunBudget>,
+    ended_run: Option<&EndedRunBudget>,
 ) -> Option<Limit> {
     let of = |scope: BudgetScope| {
-        if let Some(errand) = errand.filter(|_| scope == BudgetScope::Run) {
-            return errand.of(unit).map(|(cap, used)| Limit { scope, cap, used });
+        if let Some(ended_run) = ended_run.filter(|_| scope == BudgetScope::Run) {
+            return ended_run.of(unit).map(|(cap, used)| Limit { scope, cap, used });
         }
         let cap = ledger.cap(scope, unit)?;
         let used = ledger.used_of(scope, steps).and(&ledger.lent).and(beside).get(unit);
@@ -92,11 +92,11 @@ impl Budgets<'_> {
         &self,
         state: &State,
         sql: &dyn Sql,
-        errand: Option<&EndedRunBudget>,
+        ended_run: Option<&EndedRunBudget>,
     ) -> Result<Option<[Option<Limit>; 3]>> {
         let Some((ledger, steps)) = self.books(state, sql)? else { return Ok(None) };
         let beside = self.ephemeral.spending.all();
-        let limits = Unit::SHARED.map(|unit| tightest((&ledger, steps), &beside, unit, errand));
+        let limits = Unit::SHARED.map(|unit| tightest((&ledger, steps), &beside, unit, ended_run));
         Ok(limits.iter().any(Option::is_some).then_some(limits))
     }
 
@@ -148,8 +148,8 @@ impl Budgets<'_> {
         if budget.run == run {
             return Ok(());
         }
-        if let Some(errand) = state.meta.budget.as_mut().and_then(|kept| kept.ended_run_mut(budget.run)) {
-            errand.lent.take(&budget.granted);
+        if let Some(ended_run) = state.meta.budget.as_mut().and_then(|kept| kept.ended_run_mut(budget.run)) {
+            ended_run.lent.take(&budget.granted);
         }
         if run != 0 && budget.granted != Amounts::default() {
             let apart = state.meta.budget.get_or_insert_default();
@@ -180,8 +180,8 @@ impl Budgets<'_> {
         }
         let apart = state.meta.budget.get_or_insert_default();
         apart.lent.add(more);
-        if let Some(errand) = apart.ended_run_mut(budget.run) {
-            errand.lent.add(more);
+        if let Some(ended_run) = apart.ended_run_mut(budget.run) {
+            ended_run.lent.add(more);
         }
         state.meta.update(sql)?;
         sync_apart(state);
@@ -209,9 +209,9 @@ impl Budgets<'_> {
         let apart = state.meta.budget.get_or_insert_default();
         apart.lent.take(&books.back);
         apart.late.add(&books.spent);
-        if let Some(errand) = apart.ended_run_mut(budget.run) {
-            errand.lent.take(&books.back);
-            errand.used.add(&books.spent.shared());
+        if let Some(ended_run) = apart.ended_run_mut(budget.run) {
+            ended_run.lent.take(&books.back);
+            ended_run.used.add(&books.spent.shared());
         }
         state.meta.update(sql)?;
         sync_apart(state);
@@ -256,19 +256,19 @@ impl Budgets<'_> {
         wanted: &BudgetRequest,
         added: Option<&Caps>,
     ) -> Result<GrantOutcome> {
-        let errand = budget_of_ended_run(state, child).cloned();
-        let lender = errand.as_ref().map_or(granting_run(state), |errand| errand.run);
+        let ended_run = budget_of_ended_run(state, child).cloned();
+        let granting_run_id = ended_run.as_ref().map_or(granting_run(state), |ended_run| ended_run.run);
         let short = |exceeded: ExceededLimit| {
-            let run = Some(lender).filter(|run| *run != 0 && exceeded.scope == BudgetScope::Run);
+            let run = Some(granting_run_id).filter(|run| *run != 0 && exceeded.scope == BudgetScope::Run);
             Ok(GrantOutcome::Short(Shortfall { exceeded, run }))
         };
-        if let Some(exceeded) = errand.as_ref().and_then(|errand| shortfall(errand, wanted)) {
+        if let Some(exceeded) = ended_run.as_ref().and_then(|ended_run| shortfall(ended_run, wanted)) {
             return short(exceeded);
         }
         if let Some(exceeded) = parent_limit(state, wanted).filter(|_| added.is_none()) {
             return short(exceeded);
         }
-        let limits = self.allocatable(state, sql, errand.as_ref())?;
+        let limits = self.allocatable(state, sql, ended_run.as_ref())?;
         if limits.is_none() && added.is_none() {
             child.budget = None;
             self.subagents().send_to_child(state, sql, child, EnvelopeBody::Grant(GrantReply::Free))?;
@@ -299,7 +299,7 @@ impl Budgets<'_> {
                 *place = Some(room.map_or(more, |room| more.min(room.max(0))));
             }
         }
-        if errand.is_none() {
+        if ended_run.is_none() {
             self.move_grant(state, sql, &mut budget)?;
         }
         budget.wanted = None;
@@ -317,8 +317,8 @@ impl Budgets<'_> {
         if short.exceeded.scope == BudgetScope::Parent {
             return Ok(true);
         }
-        if let Some(errand) = ended_run_budget(state, short.run) {
-            return Ok(errand.policy.on_exceeded == OnExceeded::Ask && !errand.denied);
+        if let Some(ended_run) = ended_run_budget(state, short.run) {
+            return Ok(ended_run.policy.on_exceeded == OnExceeded::Ask && !ended_run.denied);
         }
         let books = self.books(state, sql)?;
         Ok(books.is_some_and(|(ledger, _)| ledger.policy.on_exceeded == OnExceeded::Ask && !ledger.denied))
@@ -340,7 +340,7 @@ impl Budgets<'_> {
             return Ok(());
         }
         let Some((ledger, _)) = self.books(state, sql)? else { return Ok(()) };
-        let policy = ended_run_budget(state, run).map_or(ledger.policy, |errand| errand.policy);
+        let policy = ended_run_budget(state, run).map_or(ledger.policy, |ended_run| ended_run.policy);
         let now = self.host.now_us();
         Event::budget(state.active(), "asked", exceeded.reached().to_json("asked")).insert(sql, now)?;
         let asked = BudgetQuestion { for_child: Some(wanted.by.clone()), of_run: run, ..exceeded.asked() };
@@ -440,9 +440,9 @@ fn ended_run_budget(state: &State, run: Option<i64>) -> Option<&EndedRunBudget> 
 }
 
 /// The unit of the need that an ended run's limits do not cover.
-fn shortfall(errand: &EndedRunBudget, wanted: &BudgetRequest) -> Option<ExceededLimit> {
+fn shortfall(ended_run: &EndedRunBudget, wanted: &BudgetRequest) -> Option<ExceededLimit> {
     Unit::SHARED.into_iter().find_map(|unit| {
-        let ((limit, spent), needed) = (errand.of(unit)?, wanted.need.get(unit));
+        let ((limit, spent), needed) = (ended_run.of(unit)?, wanted.need.get(unit));
         let scope = BudgetScope::Run;
         (needed > limit.saturating_sub(spent)).then_some(ExceededLimit { scope, unit, limit, spent, needed })
     })

@@ -100,15 +100,17 @@ impl Budgets<'_> {
         spent: &Amounts,
     ) -> Result<()> {
         let budget = child.budget.get_or_insert_default();
-        let lender = budget.run;
-        let active = state.run.as_mut().filter(|run| run.id == lender && run.end.is_none());
+        let granting_run_id = budget.run;
+        let active = state.run.as_mut().filter(|run| run.id == granting_run_id && run.end.is_none());
         if let Some(ledger) = active.and_then(|run| run.ledger.as_mut()) {
             budget.spent.add(spent);
             ledger.children.add(spent);
             return Ok(());
         }
-        if let Some(errand) = state.meta.budget.as_mut().and_then(|kept| kept.ended_run_mut(lender)) {
-            errand.used.add(&spent.shared());
+        if let Some(ended_run) =
+            state.meta.budget.as_mut().and_then(|kept| kept.ended_run_mut(granting_run_id))
+        {
+            ended_run.used.add(&spent.shared());
             state.meta.update(sql)?;
         }
         self.charge_thread(state, sql, spent)

@@ -46,7 +46,7 @@ impl Budgets<'_> {
             self.waits().park_run(state, sql)?;
             Ok(opened)
         })?;
-        self.waits().parked(&opened).await
+        self.waits().end_parked_flow(&opened).await
     }
 }
 

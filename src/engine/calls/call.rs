@@ -135,7 +135,13 @@ impl CallOutcome {
     /// A call that waited and whose result came from outside.
     pub(in crate::engine) fn answered(result: ToolResult) -> CallOutcome {
         let state = ReceiptState::ended(result.status);
-        CallOutcome { result, stored_receipt: StoredReceipt::Waited, state, open_inner_calls: None, approval: None }
+        CallOutcome {
+            result,
+            stored_receipt: StoredReceipt::Waited,
+            state,
+            open_inner_calls: None,
+            approval: None,
+        }
     }
 
     pub(in crate::engine) fn refused(text: String) -> CallOutcome {
@@ -144,7 +150,13 @@ impl CallOutcome {
 
     pub(in crate::engine) fn refused_with(result: ToolResult) -> CallOutcome {
         let stored_receipt = StoredReceipt::None { kind: Kind::Refused, opening: None };
-        CallOutcome { result, stored_receipt, state: ReceiptState::Failed, open_inner_calls: None, approval: None }
+        CallOutcome {
+            result,
+            stored_receipt,
+            state: ReceiptState::Failed,
+            open_inner_calls: None,
+            approval: None,
+        }
     }
 
     /// A hand-off. It takes effect when the step is closed.
@@ -182,7 +194,13 @@ impl CallOutcome {
 
     pub(in crate::engine) fn ran(result: ToolResult) -> CallOutcome {
         let state = ReceiptState::ended(result.status);
-        CallOutcome { state, result, stored_receipt: StoredReceipt::Started, open_inner_calls: None, approval: None }
+        CallOutcome {
+            state,
+            result,
+            stored_receipt: StoredReceipt::Started,
+            open_inner_calls: None,
+            approval: None,
+        }
     }
 
     /// The files of its result. A file that cannot be accepted turns the result into an error.

@@ -102,8 +102,8 @@ impl Thread {
             }
             let idle = works.open.get() == 0;
             let lost = ended.iter().any(|work| matches!(work, EndedWork::Lost(_)));
-            let far = state.max_seq - state.meta.detached > limits::DETACHED_SPAN;
-            if state.meta.detached > 0 && idle && (lost || far) {
+            let over_span = state.max_seq - state.meta.detached > limits::DETACHED_SPAN;
+            if state.meta.detached > 0 && idle && (lost || over_span) {
                 state.mark_detached(sql, 0)?;
             }
             Ok(())

@@ -60,10 +60,10 @@ struct Invocation<'a> {
 impl Invocation<'_> {
     /// The call's receipt. Its id is a seq that no message gets.
     fn receipt(&self, state: &mut State, now: i64) -> NewReceipt<'_> {
-        let around = -self.scope.receipt.unwrap_or(0);
+        let outer = -self.scope.receipt.unwrap_or(0);
         let id = state.next_seq();
         state.max_seq = state.max_seq.max(id);
-        let receipt = NewReceipt::started(id, around, self.key, self.name, self.kind, now);
+        let receipt = NewReceipt::started(id, outer, self.key, self.name, self.kind, now);
         let data = ReceiptData {
             work: self.scope.detached_work(),
             args: Some(self.args.clone()),
@@ -155,7 +155,7 @@ impl Thread {
             return self.end_invoked(scope, earlier.id, name, result, ReceiptState::Indeterminate, true);
         }
         if earlier.is_none()
-            && let Some(result) = self.waits().keeps_waiting(definitions, executable, &args)?
+            && let Some(result) = self.waits().refusal_to_wait(definitions, executable, &args)?
         {
             return Ok(result);
         }

@@ -185,8 +185,8 @@ impl Thread {
         let (thread_id, stem) =
             self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.stem.clone())))?;
         let env = |name: &str| self.variables().tool_env(definitions, entry, name);
-        let far = self.mcp().asked_by_call(inside, tool)?;
-        let answers = self.mcp().answers_of_call(far.as_ref())?;
+        let call_state = self.mcp().asked_by_call(inside, tool)?;
+        let answers = self.mcp().answers_of_call(call_state.as_ref())?;
         if let Some(text) = self.variables().missing_variable(definitions, entry, tool).await? {
             return Ok(ToolResult::error(text));
         }
@@ -219,7 +219,9 @@ impl Thread {
         };
         let asking = InputCall { tool, server: None, inside, definitions, call: call.asked() };
         let result = self.run_tool(inside, definitions, tool, &env, call).await?;
-        let Some(what) = at.refused() else { return self.mcp().asks_people(asking, result, far).await };
+        let Some(what) = at.refused() else {
+            return self.mcp().asks_people(asking, result, call_state).await;
+        };
         let text = format!("\"{}\" is `read_only`, and tried to {what}.", tool.name);
         Ok(ToolResult { error_code: Some("read_only".into()), ..ToolResult::error(text) })
     }
@@ -244,11 +246,11 @@ impl Thread {
             None => timeout_ms,
         };
         let trace = || self.traces().trace_at(inside);
-        let way = ExecutionPlan { run: &tool.run, limit_ms, http_ms, env, trace: &trace };
+        let plan = ExecutionPlan { run: &tool.run, limit_ms, http_ms, env, trace: &trace };
         let policy = policy.filter(|policy| policy.max_attempts > 1);
         loop {
             let again = policy.as_ref().map(|policy| (policy, call.clone()));
-            let (failed, may_pass) = match self.run_once(inside, definitions, tool, &way, call).await? {
+            let (failed, may_pass) = match self.run_once(inside, definitions, tool, &plan, call).await? {
                 Ok(result) => return Ok(result),
                 Err(failed) => failed,
             };
@@ -268,7 +270,7 @@ impl Thread {
                         call = again;
                         continue;
                     }
-                    NextRun::Parked(wait) => return self.waits().parked(&[*wait]).await,
+                    NextRun::Parked(wait) => return self.waits().end_parked_flow(&[*wait]).await,
                     NextRun::None => {}
                 }
             }
@@ -282,17 +284,17 @@ impl Thread {
         inside: &Scope,
         definitions: &Definitions<'_>,
         tool: &Tool,
-        way: &ExecutionPlan<'_>,
+        plan: &ExecutionPlan<'_>,
         call: NativeCall,
     ) -> Result<Result<ToolResult, (Box<ToolResult>, Option<RetryOn>)>> {
         if let Implementation::Mcp(of) = &tool.run {
-            let ran = self.mcp().mcp_call(ServerCall { tool, of, inside, definitions }, way, call).await?;
+            let ran = self.mcp().mcp_call(ServerCall { tool, of, inside, definitions }, plan, call).await?;
             return Ok(ran.map_err(|trouble| {
                 let result = ToolResult::error(trouble.text);
                 (Box::new(ToolResult { error_code: Some(trouble.code.into()), ..result }), trouble.may_pass)
             }));
         }
-        Ok(work::run(self.lender(), *way, call).await.map_err(|failure| {
+        Ok(work::run(self.work_context(), *plan, call).await.map_err(|failure| {
             let may_pass = failure.may_pass();
             let late = matches!(failure, Failure::Late(_));
             let text = failure.of(&format!("\"{}\"", tool.name));

@@ -56,8 +56,8 @@ impl WorkContext for ThreadWorkContext {
 }
 
 impl Thread {
-    /// This thread, for its work.
-    pub(crate) fn lender(&self) -> Rc<dyn WorkContext> {
+    /// The context of work that this thread does.
+    pub(crate) fn work_context(&self) -> Rc<dyn WorkContext> {
         Rc::new(ThreadWorkContext(self.clone()))
     }
 

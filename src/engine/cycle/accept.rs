@@ -54,7 +54,7 @@ pub(crate) struct Input {
     /// Whether the run that takes it in is to be strict.
     strict: bool,
     /// What it wants of the run that it starts.
-    wishes: RunOptions,
+    options: RunOptions,
     /// The message whose reply it follows. It is refused if another message was sent after that reply.
     follows: Option<String>,
     /// The message that it replaces, with all later ones.
@@ -109,14 +109,14 @@ impl Input {
         };
         may_wake(role, wakes, kind)?;
         let strict = strictness(&mut body, wakes)?;
-        let wishes = RunOptions { retry: retry(&mut body)?, budget: given_budget(&mut body)? };
-        let wanted = [("retry", wishes.retry.is_some()), ("budget", wishes.budget.is_some())];
+        let options = RunOptions { retry: retry(&mut body)?, budget: given_budget(&mut body)? };
+        let wanted = [("retry", options.retry.is_some()), ("budget", options.budget.is_some())];
         if let Some((field, _)) = wanted.iter().find(|(_, wants)| *wants && wakes == WakeMode::No) {
             let text = format!("`{field}` is for the run that a message starts; this one starts none.");
             return Err(Error::field(field, text).hint("Send it with a message of the role user."));
         }
         Input {
-            wishes,
+            options,
             role,
             wakes,
             by: if code.is_some() { Sender::Code } else { Sender::Client },
@@ -160,7 +160,7 @@ impl Input {
             attachments,
             hooks,
             strict: false,
-            wishes: RunOptions::default(),
+            options: RunOptions::default(),
             follows: None,
             replaces: None,
         }
@@ -350,8 +350,8 @@ impl Thread {
             let started = if stays {
                 None
             } else {
-                self.budgets().tighten_budget(state, sql, input.wishes.budget.as_ref())?;
-                self.start_run(state, sql, input.wishes, trace, now)?
+                self.budgets().tighten_budget(state, sql, input.options.budget.as_ref())?;
+                self.start_run(state, sql, input.options, trace, now)?
             };
             Ok((AcceptedMessage { row, started, cut }, denied))
         })?;
@@ -409,7 +409,7 @@ impl Thread {
         &self,
         state: &mut State,
         sql: &dyn Sql,
-        wishes: RunOptions,
+        options: RunOptions,
         trace: Option<&Trace>,
         now: i64,
     ) -> Result<Option<i64>> {
@@ -420,7 +420,7 @@ impl Thread {
         if state.active().is_some() {
             return Ok(None);
         }
-        self.start_with(state, sql, wishes, trace, now).map(Some)
+        self.start_with(state, sql, options, trace, now).map(Some)
     }
 
     /// The message of an earlier request with the same key.

@@ -167,7 +167,9 @@ impl Thread {
                 self.outbox().report_start()?;
                 Ok(true)
             }
-            FlowStart::Resumed if self.read(|state, _| Ok(state.active().is_some_and(Run::is_resumed)))? => {
+            FlowStart::Resumed
+                if self.read(|state, _| Ok(state.active().is_some_and(Run::is_resumed)))? =>
+            {
                 Ok(true)
             }
             FlowStart::Resumed | FlowStart::Recovered => self.enter_again(),

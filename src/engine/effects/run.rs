@@ -259,7 +259,7 @@ impl Effects<'_> {
             agent_id: agent_id.clone(),
         };
         let trace = || trace.clone();
-        let way = ExecutionPlan {
+        let plan = ExecutionPlan {
             run: &definition.run,
             limit_ms: Some(definition.timeout_ms.unwrap_or(limits::EFFECT_NATIVE_MS)),
             http_ms: definition.timeout_ms,
@@ -267,7 +267,7 @@ impl Effects<'_> {
             trace: &trace,
         };
         let detached = self.begin_detached(&call.state).map_err(|error| error.into_message())?;
-        let ended = work::run(self.lender(), way, call).await;
+        let ended = work::run(self.work_context(), plan, call).await;
         self.end_detached(detached).map_err(|error| error.into_message())?;
         ended.map_err(|failure| failure.of("it"))
     }

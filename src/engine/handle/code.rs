@@ -19,7 +19,7 @@ impl CodeApi for ThreadHandle {
     }
 
     fn web(&self, code: &str, allowed_hosts: Vec<String>) -> Web {
-        crate::work::code::web::web(&self.thread.lender(), code, allowed_hosts)
+        crate::work::code::web::web(&self.thread.work_context(), code, allowed_hosts)
     }
 
     fn offered(&self) -> Result<Vec<String>> {

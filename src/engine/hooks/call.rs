@@ -57,12 +57,12 @@ impl Hooks<'_> {
             false => self.traces().trace_of_work("hook", &at.place),
         };
         let (limit_ms, http_ms) = (Some(limit_ms), Some(limit_ms));
-        let way = ExecutionPlan { run: &hook.run, limit_ms, http_ms, env: &env, trace: &trace };
+        let plan = ExecutionPlan { run: &hook.run, limit_ms, http_ms, env: &env, trace: &trace };
         if at.origin == Origin::DetachedHook && matches!(hook.run, Implementation::Http(_)) {
             self.variables().ready_env().await?;
         }
         let detached = self.begin_detached(&call.state)?;
-        let outcome = work::run(self.lender(), way, call).await.map_err(|failure| failure.of("it"));
+        let outcome = work::run(self.work_context(), plan, call).await.map_err(|failure| failure.of("it"));
         self.end_detached(detached)?;
         self.goes_on(at).await?;
         Ok(outcome)

@@ -115,19 +115,19 @@ impl McpClient<'_> {
         self.variables().refresh_env().await?;
         let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
         let env = |name: &str| self.variables().agent_env(&agent, name);
-        let lender = self.lender();
-        let address = match Address::of(server, &*lender, &env) {
+        let context = self.work_context();
+        let address = match Address::of(server, &*context, &env) {
             Ok(address) => address,
             Err(why) => return failed(&why),
         };
-        let signed = ServerConnection { around: &*lender, server, address: &address, env: &env };
+        let signed = ServerConnection { context: &*context, server, address: &address, env: &env };
         let secret = match TokenNeed::of(signed).secret() {
             Ok(secret) => secret,
             Err(trouble) => return failed(&trouble.text),
         };
         let grant = Grant::Code { code, verifier: &login.verifier, redirect: &login.redirect };
         let said = (login.scope.as_str(), secret.as_deref());
-        let token = match token(&*lender, &login.client, &grant, said, None).await {
+        let token = match token(&*context, &login.client, &grant, said, None).await {
             Ok(token) => token,
             Err(NoToken::Denied(why) | NoToken::Failed(why)) => return failed(&why),
         };

@@ -46,8 +46,8 @@ impl McpClient<'_> {
     }
 
     /// The people's answers, by the names that the tool gave.
-    pub(crate) fn answers_of_call(&self, far: Option<&ServerCallState>) -> Result<Map<String, Value>> {
-        Ok(match far.map(|far| self.answered_input(far)).transpose()? {
+    pub(crate) fn answers_of_call(&self, call_state: Option<&ServerCallState>) -> Result<Map<String, Value>> {
+        Ok(match call_state.map(|call_state| self.answered_input(call_state)).transpose()? {
             Some((Some(Value::Object(answers)), _)) => answers,
             _ => Map::new(),
         })
@@ -59,7 +59,7 @@ impl McpClient<'_> {
         &self,
         asking: InputCall<'_>,
         mut result: ToolResult,
-        far: Option<ServerCallState>,
+        call_state: Option<ServerCallState>,
     ) -> Result<ToolResult> {
         let is_of_server = matches!(asking.tool.run, Implementation::Mcp(_));
         if is_of_server || result.error_code.as_deref() != Some(NEEDS_INPUT) {
@@ -73,12 +73,12 @@ impl McpClient<'_> {
             Ok(asked) => asked,
             Err(text) => return wrong(&text),
         };
-        let mut far = far.unwrap_or_default();
-        far.round += 1;
-        if far.round > limits::MCP_ROUNDS {
+        let mut call_state = call_state.unwrap_or_default();
+        call_state.round += 1;
+        if call_state.round > limits::MCP_ROUNDS {
             return wrong("it asks again and again");
         }
-        self.park_for_input(asking, InputRequired { asked, state: None }, far).await
+        self.park_for_input(asking, InputRequired { asked, state: None }, call_state).await
     }
 
     /// The stored state of a call that began at its server and was parked.
@@ -114,7 +114,7 @@ impl McpClient<'_> {
         &self,
         at: InputCall<'_>,
         required: InputRequired,
-        far: ServerCallState,
+        call_state: ServerCallState,
     ) -> Result<ToolResult> {
         let (Some(receipt), Parking::Possible) = (at.inside.receipt, at.inside.parking) else {
             return Ok(would_wait(&at.tool.name));
@@ -144,18 +144,18 @@ impl McpClient<'_> {
                 state.wait_due.take();
             }
             // A server keeps earlier answers in its state. A tool receives all of them again.
-            let before = if at.server.is_some() { &[][..] } else { &far.waits };
+            let before = if at.server.is_some() { &[][..] } else { &call_state.waits };
             let waits = before.iter().copied().chain(opened.iter().map(|wait| wait.id)).collect();
             receipts::wait_at_server(
                 sql,
                 receipt,
-                &ServerCallState { waits, state: back.transpose()?, ..far.clone() },
+                &ServerCallState { waits, state: back.transpose()?, ..call_state.clone() },
             )?;
             self.post_mcp(state, sql)?;
             self.waits().park_run(state, sql)?;
             Ok(opened)
         })?;
-        self.waits().parked(&opened).await
+        self.waits().end_parked_flow(&opened).await
     }
 
     /// The public data of one requested input. The title is the asker's message; the asker is named

@@ -129,7 +129,7 @@ impl McpClient<'_> {
         }
         self.grow_catalog();
         // After a sign-in the run requests the remaining lists again.
-        if opened.is_empty() { Ok(()) } else { self.waits().parked(&opened).await }
+        if opened.is_empty() { Ok(()) } else { self.waits().end_parked_flow(&opened).await }
     }
 
     /// The reason why a server did not list its tools the last time.
@@ -179,16 +179,16 @@ impl McpClient<'_> {
         let chain = definitions.chain.clone();
         let of_prompt = Definitions { prompt, chain, ..*definitions };
         let env = |name: &str| self.variables().tool_env(&of_prompt, entry, name);
-        let lender = self.lender();
+        let context = self.work_context();
         let address = match no_values {
             Some(error) => Err(error.to_string()),
-            None => Address::of(server, &*lender, &env),
+            None => Address::of(server, &*context, &env),
         };
         let address = match address {
             Ok(address) => address,
             Err(why) => return unknown(why),
         };
-        let signed = ServerConnection { around: &*lender, server, address: &address, env: &env };
+        let signed = ServerConnection { context: &*context, server, address: &address, env: &env };
         let principal = match self.bearer_of(&signed) {
             Ok(None) => principal(&address),
             Ok(Some(bearer)) => digest(&[&principal(&address), &bearer]),
@@ -243,7 +243,7 @@ impl McpClient<'_> {
     ) -> Result<Result<FetchedList, TransportError>, Box<SignIn>> {
         let listed = self.fetch_list(signed).await;
         let wrong = listed.as_ref().err().map(|trouble| (trouble.code, &*trouble.text));
-        self.mcp_went(&signed.server.name, wrong);
+        self.record_server_result(&signed.server.name, wrong);
         let Some(challenge) = self.wants_sign_in(signed, listed.as_ref().err()) else { return Ok(listed) };
         match self.sign_in_to_list(signed, run, challenge).await {
             Ok(sign_in) => Err(Box::new(sign_in)),
@@ -279,7 +279,7 @@ impl McpClient<'_> {
         let ask = Ask::list(cursor);
         let send = async |address: &Address| {
             let peer = Peer {
-                around: signed.around,
+                context: signed.context,
                 subject,
                 limit_ms: LIST_MS,
                 asker: Asker { capabilities: json!({}), meta: Vec::new() },

@@ -78,7 +78,7 @@ impl ServerClient<'_> {
     async fn ask(&self, ask: &Ask) -> Result<Map<String, Value>, RequestError> {
         let send = async |address: &Address| {
             let peer = Peer {
-                around: self.signed.around,
+                context: self.signed.context,
                 subject: &self.subject,
                 limit_ms: self.limit_ms,
                 asker: self.asker.clone(),
@@ -101,7 +101,7 @@ impl McpClient<'_> {
     pub(super) async fn mcp_call(
         &self,
         at: ServerCall<'_>,
-        way: &ExecutionPlan<'_>,
+        plan: &ExecutionPlan<'_>,
         call: NativeCall,
     ) -> Result<Result<ToolResult, TransportError>> {
         let ServerCall { tool, of, inside, .. } = at;
@@ -114,42 +114,42 @@ impl McpClient<'_> {
         {
             return Ok(Ok(ToolResult::error(error.into_message())));
         }
-        let lender = self.lender();
-        let found = Address::of(server, &*lender, way.env)
-            .and_then(|address| Ok((address, provided(of, call.args.clone(), way.env)?)));
+        let context = self.work_context();
+        let found = Address::of(server, &*context, plan.env)
+            .and_then(|address| Ok((address, provided(of, call.args.clone(), plan.env)?)));
         let (address, args) = match found {
             Ok(found) => found,
             Err(text) => return Ok(Ok(ToolResult::error(text))),
         };
-        let trace = self.mcp_trace(inside, way).headers();
+        let trace = self.mcp_trace(inside, plan).headers();
         let mut meta = vec![(CALL.to_owned(), call.idempotency_key.clone())];
         meta.extend(trace.iter().cloned());
-        let limit_ms = way.http_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64);
+        let limit_ms = plan.http_ms.unwrap_or((limits::HTTP_TOOL_US / 1000) as u64);
         let asking = ServerClient {
             thread: self,
-            signed: ServerConnection { around: &*lender, server, address: &address, env: way.env },
+            signed: ServerConnection { context: &*context, server, address: &address, env: plan.env },
             subject: format!("\"{}\"", tool.name),
             limit_ms: limit_ms.min(limits::HTTP_TOOL_MAX_MS),
             asker: Asker { capabilities: capabilities(inside), meta },
             trace,
         };
-        let far = self.at_server(inside)?.unwrap_or_default();
-        self.mcp_goes_on(at, &asking, args, &call, far).await
+        let call_state = self.at_server(inside)?.unwrap_or_default();
+        self.continue_server_call(at, &asking, args, &call, call_state).await
     }
 
     /// Continues the call: sends it with the people's answers, or polls its task.
-    async fn mcp_goes_on(
+    async fn continue_server_call(
         &self,
         at: ServerCall<'_>,
         asking: &ServerClient<'_>,
         args: Value,
         call: &NativeCall,
-        mut far: ServerCallState,
+        mut call_state: ServerCallState,
     ) -> Result<Result<ToolResult, TransportError>> {
         let of = at.of;
-        let (responses, back) = self.answered_input(&far)?;
-        if far.task.is_some() {
-            return self.task_goes_on(at, asking, call, far, responses).await;
+        let (responses, back) = self.answered_input(&call_state)?;
+        if call_state.task.is_some() {
+            return self.poll_task(at, asking, call, call_state, responses).await;
         }
         let mut ask = Ask::call(of, args.clone()).with_input(responses, back);
         loop {
@@ -158,27 +158,30 @@ impl McpClient<'_> {
                 .wants_sign_in(&asking.signed, answer.as_ref().err().and_then(RequestError::trouble))
                 .cloned();
             let outcome = self.mcp_outcome(of, answer);
-            self.mcp_went(&of.server, outcome.as_ref().err().map(|trouble| (trouble.code, &*trouble.text)));
+            self.record_server_result(&of.server, outcome.as_ref().err().map(|trouble| (trouble.code, &*trouble.text)));
             let required = match outcome {
                 Ok(Outcome::Done(result)) => return Ok(Ok(*result)),
                 Ok(Outcome::Input(required)) => required,
                 Ok(Outcome::Task(id, poll_us)) => {
                     let task = ServerTask { id, since_us: self.host.now_us(), ..ServerTask::default() };
-                    let far =
-                        ServerCallState { round: far.round, task: Some(task), ..ServerCallState::default() };
-                    return self.park_for_task(at, call, far, poll_us).await.map(Ok);
+                    let call_state = ServerCallState {
+                        round: call_state.round,
+                        task: Some(task),
+                        ..ServerCallState::default()
+                    };
+                    return self.park_for_task(at, call, call_state, poll_us).await.map(Ok);
                 }
                 Err(trouble) => {
                     let Some(challenge) = challenge else { return Ok(Err(trouble)) };
-                    return self.park_for_sign_in(at, asking, call, &challenge, far).await;
+                    return self.park_for_sign_in(at, asking, call, &challenge, call_state).await;
                 }
             };
-            far.round += 1;
-            if far.round > limits::MCP_ROUNDS {
-                return Ok(Err(asks_on(of)));
+            call_state.round += 1;
+            if call_state.round > limits::MCP_ROUNDS {
+                return Ok(Err(endless_input(of)));
             }
             if !required.asked.is_empty() {
-                return self.park_for_input(at.asks(call), required, far).await.map(Ok);
+                return self.park_for_input(at.asks(call), required, call_state).await.map(Ok);
             }
             // The server only wants the request again.
             self.retries().pause_before_retry(limits::SECOND_US).await;
@@ -220,8 +223,8 @@ impl McpClient<'_> {
     }
 
     /// The trace of a request to a server, within the call's span.
-    fn mcp_trace(&self, inside: &Scope, way: &ExecutionPlan<'_>) -> crate::trace::Trace {
-        let trace = (way.trace)();
+    fn mcp_trace(&self, inside: &Scope, plan: &ExecutionPlan<'_>) -> crate::trace::Trace {
+        let trace = (plan.trace)();
         let stem: Result<String> = self.read(|state, _| Ok(state.meta.stem.clone()));
         match (inside.receipt.filter(|_| !inside.is_detached()), stem) {
             (Some(receipt), Ok(stem)) => trace.within(span_id(&stem, "mcp", receipt)),
@@ -231,7 +234,7 @@ impl McpClient<'_> {
 }
 
 /// The error about a server that requests input without end.
-fn asks_on(of: &McpTool) -> TransportError {
+fn endless_input(of: &McpTool) -> TransportError {
     TransportError::new(PROTOCOL, format!("The MCP server \"{}\" asks for input again and again.", of.server))
 }
 

@@ -69,12 +69,12 @@ impl McpClient<'_> {
         asking: &ServerClient<'_>,
         call: &NativeCall,
         challenge: &Challenge,
-        far: ServerCallState,
+        call_state: ServerCallState,
     ) -> Result<Result<ToolResult, TransportError>> {
         let (Some(receipt), Parking::Possible) = (at.inside.receipt, at.inside.parking) else {
             return Ok(Ok(would_wait(&at.tool.name)));
         };
-        if far.sign_ins >= SIGN_INS {
+        if call_state.sign_ins >= SIGN_INS {
             return Ok(Err(TokenNeed::of(asking.signed).trouble(NEVER_ENOUGH)));
         }
         let sign_in = match self.sign_in(&asking.signed, challenge).await {
@@ -102,13 +102,13 @@ impl McpClient<'_> {
                 waits::defer(sql, of_task.id, self.host.now_us() + timeout_us)?;
                 state.wait_due.take();
             }
-            let far = ServerCallState { sign_ins: far.sign_ins + 1, ..far.clone() };
-            receipts::wait_at_server(sql, receipt, &far)?;
+            let call_state = ServerCallState { sign_ins: call_state.sign_ins + 1, ..call_state.clone() };
+            receipts::wait_at_server(sql, receipt, &call_state)?;
             self.post_mcp(state, sql)?;
             self.waits().park_run(state, sql)?;
             Ok([wait])
         })?;
-        self.waits().parked(&opened).await
+        self.waits().end_parked_flow(&opened).await
     }
 
     /// Prepares a sign-in before a server lists its tools, in the first step of a run. After a refusal it is
@@ -183,7 +183,7 @@ impl McpClient<'_> {
             return Err(wanted.trouble(&text));
         }
         let passing = |why: String| wanted.trouble(&why).passing(RetryOn::Network);
-        let found = discover(signed.around, &signed.address.url, challenge, issuer.as_deref())
+        let found = discover(signed.context, &signed.address.url, challenge, issuer.as_deref())
             .await
             .map_err(passing)?;
         can_be_signed_in_at(&found.issuer).map_err(|why| wanted.trouble(&why))?;
@@ -375,5 +375,5 @@ async fn client(
         let Client { id, secret, redirect, in_form, .. } = registered.clone();
         return Ok(Client { secret, redirect, in_form, ..of(id) });
     }
-    register(signed.around, found, origin).await
+    register(signed.context, found, origin).await
 }

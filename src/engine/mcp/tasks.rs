@@ -10,7 +10,7 @@ use crate::definitions::tier::tier;
 use crate::engine::features::McpClient;
 use crate::engine::jobs::JobEnd;
 use crate::engine::mcp::tokens::ServerConnection;
-use crate::engine::mcp::{ServerCall, ServerClient, asks_on};
+use crate::engine::mcp::{ServerCall, ServerClient, endless_input};
 use crate::engine::waits::NewWait;
 use crate::engine::waits::gate::would_wait;
 use crate::error::{Error, Result};
@@ -32,7 +32,7 @@ use crate::work::native::NativeCall;
 
 /// The data of a job.
 #[derive(Serialize, Deserialize)]
-struct Cancels {
+struct CancelData {
     /// The name of the called tool.
     tool: String,
 }
@@ -40,23 +40,23 @@ struct Cancels {
 /// The state of a task after a poll.
 enum PollOutcome {
     /// In progress. The pause before the next poll in microseconds, and the error if this poll failed.
-    On(i64, Option<TransportError>),
+    Working(i64, Option<TransportError>),
     /// It requests input from people.
-    Asks(Vec<InputRequest>),
+    InputRequired(Vec<InputRequest>),
     /// It has ended.
-    Over(Box<Result<ToolResult, TransportError>>),
+    Ended(Box<Result<ToolResult, TransportError>>),
 }
 
 impl PollOutcome {
-    fn over(result: Result<ToolResult, TransportError>) -> PollOutcome {
-        PollOutcome::Over(Box::new(result))
+    fn ended(result: Result<ToolResult, TransportError>) -> PollOutcome {
+        PollOutcome::Ended(Box::new(result))
     }
 
-    fn wrong(&self) -> Option<&TransportError> {
+    fn error(&self) -> Option<&TransportError> {
         match self {
-            PollOutcome::On(_, wrong) => wrong.as_ref(),
-            PollOutcome::Over(over) => (**over).as_ref().err(),
-            PollOutcome::Asks(_) => None,
+            PollOutcome::Working(_, error) => error.as_ref(),
+            PollOutcome::Ended(over) => (**over).as_ref().err(),
+            PollOutcome::InputRequired(_) => None,
         }
     }
 }
@@ -64,36 +64,37 @@ impl PollOutcome {
 impl McpClient<'_> {
     /// Polls a task, and ends its call or parks the run again. Polls have no effects, so failures are retried
     /// for long.
-    pub(super) async fn task_goes_on(
+    pub(super) async fn poll_task(
         &self,
         at: ServerCall<'_>,
         asking: &ServerClient<'_>,
         call: &NativeCall,
-        mut far: ServerCallState,
+        mut call_state: ServerCallState,
         responses: Option<Value>,
     ) -> Result<Result<ToolResult, TransportError>> {
-        let mut task = far.task.take().unwrap_or_default();
-        let said = asked_after(asking, &mut task, &mut far, responses).await;
-        let challenge =
-            self.wants_sign_in(&asking.signed, said.as_ref().err().and_then(RequestError::trouble)).cloned();
-        let heard = self.heard(at, &task, said);
-        self.mcp_went(&at.of.server, heard.wrong().map(|trouble| (trouble.code, &*trouble.text)));
+        let mut task = call_state.task.take().unwrap_or_default();
+        let response = poll(asking, &mut task, &mut call_state, responses).await;
+        let challenge = self
+            .wants_sign_in(&asking.signed, response.as_ref().err().and_then(RequestError::trouble))
+            .cloned();
+        let outcome = self.poll_outcome(at, &task, response);
+        self.record_server_result(&at.of.server, outcome.error().map(|trouble| (trouble.code, &*trouble.text)));
         if let Some(challenge) = challenge {
-            let far = ServerCallState { task: Some(task), ..far };
-            return self.park_for_sign_in(at, asking, call, &challenge, far).await;
+            let call_state = ServerCallState { task: Some(task), ..call_state };
+            return self.park_for_sign_in(at, asking, call, &challenge, call_state).await;
         }
-        let over = match heard {
-            PollOutcome::Over(over) => *over,
-            PollOutcome::Asks(asked) => {
-                far.round += 1;
-                if far.round <= limits::MCP_ROUNDS {
-                    let far = ServerCallState { task: Some(task), ..far };
+        let over = match outcome {
+            PollOutcome::Ended(over) => *over,
+            PollOutcome::InputRequired(asked) => {
+                call_state.round += 1;
+                if call_state.round <= limits::MCP_ROUNDS {
+                    let call_state = ServerCallState { task: Some(task), ..call_state };
                     let required = InputRequired { asked, state: None };
-                    return self.park_for_input(at.asks(call), required, far).await.map(Ok);
+                    return self.park_for_input(at.asks(call), required, call_state).await.map(Ok);
                 }
-                Err(asks_on(at.of))
+                Err(endless_input(at.of))
             }
-            PollOutcome::On(poll_us, missed) => {
+            PollOutcome::Working(poll_us, missed) => {
                 task.misses = if missed.is_some() { task.misses + 1 } else { 0 };
                 let late = self.host.now_us() - task.since_us > limits::WAIT_MAX_US;
                 match missed {
@@ -108,8 +109,8 @@ impl McpClient<'_> {
                         Err(TransportError::new(UNREACHABLE, text))
                     }
                     _ => {
-                        let far = ServerCallState { task: Some(task), ..far };
-                        return self.park_for_task(at, call, far, poll_us).await.map(Ok);
+                        let call_state = ServerCallState { task: Some(task), ..call_state };
+                        return self.park_for_task(at, call, call_state, poll_us).await.map(Ok);
                     }
                 }
             }
@@ -120,22 +121,26 @@ impl McpClient<'_> {
         Ok(over)
     }
 
-    fn heard(
+    fn poll_outcome(
         &self,
         at: ServerCall<'_>,
         task: &ServerTask,
-        said: Result<Map<String, Value>, RequestError>,
+        response: Result<Map<String, Value>, RequestError>,
     ) -> PollOutcome {
         let server = &at.of.server;
-        match said.map(task::progress) {
-            Ok(Ok(Progress::Working(poll_us))) => PollOutcome::On(poll_us, None),
+        match response.map(task::progress) {
+            Ok(Ok(Progress::Working(poll_us))) => PollOutcome::Working(poll_us, None),
             Ok(Ok(Progress::Input(mut asked, poll_us))) => {
                 // A server may repeat a request for input until it has processed the answer.
                 asked.retain(|one| !task.answered.contains(&one.name));
-                if asked.is_empty() { PollOutcome::On(poll_us, None) } else { PollOutcome::Asks(asked) }
+                if asked.is_empty() {
+                    PollOutcome::Working(poll_us, None)
+                } else {
+                    PollOutcome::InputRequired(asked)
+                }
             }
             Ok(Ok(Progress::Completed(result))) => {
-                PollOutcome::over(self.mcp_outcome(at.of, Ok(result)).and_then(|outcome| match outcome {
+                PollOutcome::ended(self.mcp_outcome(at.of, Ok(result)).and_then(|outcome| match outcome {
                     Outcome::Done(result) => Ok(*result),
                     Outcome::Input(_) | Outcome::Task(..) => Err(TransportError::new(
                         PROTOCOL,
@@ -143,20 +148,20 @@ impl McpClient<'_> {
                     )),
                 }))
             }
-            Ok(Ok(Progress::Failed(error))) | Err(RequestError::Rpc(error)) => PollOutcome::over(
+            Ok(Ok(Progress::Failed(error))) | Err(RequestError::Rpc(error)) => PollOutcome::ended(
                 self.mcp_outcome(at.of, Err(RequestError::Rpc(error))).map(|_| ToolResult::error("")),
             ),
-            Ok(Ok(Progress::Cancelled)) => PollOutcome::over(Ok(ToolResult::error(format!(
+            Ok(Ok(Progress::Cancelled)) => PollOutcome::ended(Ok(ToolResult::error(format!(
                 "The MCP server \"{server}\" has cancelled the task."
             )))),
             Ok(Err(text)) => {
                 let text =
                     format!("The answer of the MCP server \"{server}\" is not of the protocol: {text}.");
-                PollOutcome::over(Err(TransportError::new(PROTOCOL, text)))
+                PollOutcome::ended(Err(TransportError::new(PROTOCOL, text)))
             }
             Err(RequestError::Trouble(trouble)) => {
                 let poll_us = limits::MCP_POLL_US << task.misses.min(8);
-                PollOutcome::On(poll_us.min(limits::MCP_POLL_MAX_US), Some(trouble))
+                PollOutcome::Working(poll_us.min(limits::MCP_POLL_MAX_US), Some(trouble))
             }
         }
     }
@@ -167,7 +172,7 @@ impl McpClient<'_> {
         &self,
         at: ServerCall<'_>,
         call: &NativeCall,
-        far: ServerCallState,
+        call_state: ServerCallState,
         poll_us: i64,
     ) -> Result<ToolResult> {
         let (Some(receipt), Parking::Possible) = (at.inside.receipt, at.inside.parking) else {
@@ -188,20 +193,21 @@ impl McpClient<'_> {
                 None => {
                     let found = receipts::find(sql, receipt)?;
                     let batch = found.ok_or_else(|| Error::internal("a receipt is gone"))?.reply;
-                    let (kind, digest, asked) = (WaitKind::Task, String::new(), self.asked_of_task(at, call));
+                    let (kind, digest, asked) =
+                        (WaitKind::Task, String::new(), self.task_wait_data(at, call));
                     let new = NewWait { kind, receipt, batch, digest, asked, lasts_us: poll_us };
                     opened.push(self.waits().open_wait(state, sql, new)?);
                 }
             }
-            receipts::wait_at_server(sql, receipt, &far)?;
+            receipts::wait_at_server(sql, receipt, &call_state)?;
             self.post_mcp(state, sql)?;
             self.waits().park_run(state, sql)?;
             Ok(opened)
         })?;
-        self.waits().parked(&opened).await
+        self.waits().end_parked_flow(&opened).await
     }
 
-    fn asked_of_task(&self, at: ServerCall<'_>, call: &NativeCall) -> WaitData {
+    fn task_wait_data(&self, at: ServerCall<'_>, call: &NativeCall) -> WaitData {
         let server = at.of.server.clone();
         let asked = WaitData {
             title: format!("{} is under way", at.tool.name),
@@ -231,7 +237,8 @@ impl McpClient<'_> {
         now: i64,
     ) -> Result<()> {
         let Some(task) = receipt.task() else { return Ok(()) };
-        let data = serde_json::to_string(&Cancels { tool: receipt.name.clone() }).map_err(Error::internal)?;
+        let data =
+            serde_json::to_string(&CancelData { tool: receipt.name.clone() }).map_err(Error::internal)?;
         if jobs::add(state, sql, Kind::CancelTask, &task.id, now, &data)? {
             self.arm_at(state, sql, now, now)?;
         }
@@ -241,7 +248,7 @@ impl McpClient<'_> {
     /// Runs one attempt of the job. A task that the server does not know needs no cancellation.
     pub(crate) async fn cancel_task(&self, job: &Job) -> Result<JobEnd> {
         let done = || JobEnd::Done(Box::new(|_, _| Ok(None)));
-        let Cancels { tool } = crate::json::from_str(&job.data).map_err(Error::internal)?;
+        let CancelData { tool } = crate::json::from_str(&job.data).map_err(Error::internal)?;
         let server = self.catalog.tools.get(&tool).and_then(|tool| match &tool.run {
             Implementation::Mcp(of) => self.catalog.mcp.get(&of.server),
             _ => None,
@@ -252,9 +259,9 @@ impl McpClient<'_> {
         };
         self.variables().refresh_env().await?;
         let agent = self.read(|state, _| Ok(state.meta.agent.clone()))?;
-        let lender = self.lender();
+        let context = self.work_context();
         let env = |name: &str| self.variables().agent_env(&agent, name);
-        let address = match Address::of(server, &*lender, &env) {
+        let address = match Address::of(server, &*context, &env) {
             Ok(address) => address,
             Err(text) => {
                 self.variables().log(&format!("a task was not cancelled: {text}"));
@@ -263,7 +270,7 @@ impl McpClient<'_> {
         };
         let asking = ServerClient {
             thread: self,
-            signed: ServerConnection { around: &*lender, server, address: &address, env: &env },
+            signed: ServerConnection { context: &*context, server, address: &address, env: &env },
             subject: format!("\"{tool}\""),
             limit_ms: limits::CANCEL_MS,
             asker: Asker { capabilities: json!({ "extensions": task::capability() }), meta: Vec::new() },
@@ -279,21 +286,21 @@ impl McpClient<'_> {
 }
 
 /// Sends the people's answers to a task, and polls it.
-async fn asked_after(
+async fn poll(
     asking: &ServerClient<'_>,
     task: &mut ServerTask,
-    far: &mut ServerCallState,
+    call_state: &mut ServerCallState,
     responses: Option<Value>,
 ) -> Result<Map<String, Value>, RequestError> {
-    if tell(asking, task, responses).await? {
-        far.waits.clear();
+    if send_answers(asking, task, responses).await? {
+        call_state.waits.clear();
     }
     asking.ask(&task::get(&task.id)).await
 }
 
 /// Sends the people's answers to a task. Returns whether there were any. A refused answer is logged and not
 /// marked as delivered: the server's next state shows what it still needs.
-async fn tell(
+async fn send_answers(
     asking: &ServerClient<'_>,
     task: &mut ServerTask,
     responses: Option<Value>,

@@ -77,7 +77,7 @@ struct TokenResponse {
 /// The connection to a server, for signing in.
 #[derive(Clone, Copy)]
 pub(super) struct ServerConnection<'a> {
-    pub(super) around: &'a dyn WorkContext,
+    pub(super) context: &'a dyn WorkContext,
     pub(super) server: &'a McpServer,
     pub(super) address: &'a Address,
     /// Values of variables.
@@ -208,7 +208,7 @@ impl McpClient<'_> {
                     continue;
                 }
             }
-            wanted.signed.around.sleep()(PAUSE_US).await;
+            wanted.signed.context.sleep()(PAUSE_US).await;
             known = self.ask_token(&place, TokenAsk::Read).await.map_err(failed)?.0;
         }
         let text = format!(
@@ -274,7 +274,8 @@ impl McpClient<'_> {
                     .and_then(|challenge| challenge.scope.clone())
                     .filter(|_| scope.is_empty());
                 let scope = asked.unwrap_or(scope);
-                token(wanted.signed.around, &client, &Grant::Client, (&scope, secret.as_deref()), known).await
+                token(wanted.signed.context, &client, &Grant::Client, (&scope, secret.as_deref()), known)
+                    .await
             }
             _ => {
                 let Some((known, refresh)) = known.and_then(|known| Some((known, known.refresh.as_deref()?)))
@@ -283,7 +284,7 @@ impl McpClient<'_> {
                 };
                 let grant = Grant::Refresh { token: refresh };
                 let said = (known.scope.as_str(), secret.as_deref());
-                token(wanted.signed.around, &known.client, &grant, said, Some(known)).await
+                token(wanted.signed.context, &known.client, &grant, said, Some(known)).await
             }
         }
     }
@@ -297,7 +298,7 @@ impl McpClient<'_> {
     ) -> Result<Client, String> {
         let none = Challenge::default();
         let challenge = wanted.challenge.unwrap_or(&none);
-        let found = discover(wanted.signed.around, &wanted.signed.address.url, challenge, issuer).await?;
+        let found = discover(wanted.signed.context, &wanted.signed.address.url, challenge, issuer).await?;
         Ok(Client::of(&found.issuer, id, found.resource.resource))
     }
 

@@ -160,7 +160,7 @@ impl Thread {
                     self.activity().send_retry(&format!("{} {how}", model.name), step.depth, pause)?;
                     self.retries().pause_before_retry(pause).await;
                 }
-                RetryAction::Park(_) => return self.waits().parked(parked.as_slice()).await,
+                RetryAction::Park(_) => return self.waits().end_parked_flow(parked.as_slice()).await,
                 RetryAction::Fallback => {
                     self.announce_fallback(&attempt.model, &self.current_model(definitions, step)?.name);
                     return Ok(ModelOutcome::Elsewhere);

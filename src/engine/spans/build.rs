@@ -248,14 +248,14 @@ fn of_call(facts: &Facts, telling: &dyn Annotator, call: &Receipt, ended_us: i64
 }
 
 /// The MCP request of a call, below the call's span.
-fn of_mcp(facts: &Facts, telling: &dyn Annotator, call: &Receipt, around: &Span) -> Option<Span> {
+fn of_mcp(facts: &Facts, telling: &dyn Annotator, call: &Receipt, parent: &Span) -> Option<Span> {
     if call.kind != Kind::Mcp || call.runs == 0 {
         return None;
     }
     let id = span_id(&facts.stem, "mcp", call.id);
-    let mut span = Span::new(Subject::Mcp, id, String::new(), around.start_us, around.end_us);
+    let mut span = Span::new(Subject::Mcp, id, String::new(), parent.start_us, parent.end_us);
     telling.mcp(&mut span, facts, call);
-    place(&mut span, around.id.clone(), around.block);
+    place(&mut span, parent.id.clone(), parent.block);
     Some(span)
 }
 

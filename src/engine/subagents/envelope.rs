@@ -196,14 +196,16 @@ impl Ending {
 /// Cuts a text to the size limit of an envelope, with a note about the cut.
 pub(super) fn bounded(text: &str) -> String {
     let mut most = limits::REPORT_BYTES;
-    if text.len() <= most && serde_json::to_string(text).is_ok_and(|json| json.len() <= limits::ENVELOPE_BYTES)
+    if text.len() <= most
+        && serde_json::to_string(text).is_ok_and(|json| json.len() <= limits::ENVELOPE_BYTES)
     {
         return text.to_owned();
     }
     loop {
         let cut = first_bytes(text, most);
         let told = format!("{cut}\n\n[Cut off here: {} bytes in all.]", text.len());
-        if serde_json::to_string(&told).is_ok_and(|json| json.len() <= limits::ENVELOPE_BYTES) || most < 1024 {
+        if serde_json::to_string(&told).is_ok_and(|json| json.len() <= limits::ENVELOPE_BYTES) || most < 1024
+        {
             return told;
         }
         most /= 2;

@@ -159,7 +159,7 @@ impl Subagents<'_> {
         self.activity().announce_tool_start(&ToolCallEvent::of(call));
         self.after_commit(told.applied)?;
         if let Some(opened) = told.opened {
-            return self.waits().parked(&[opened]).await;
+            return self.waits().end_parked_flow(&[opened]).await;
         }
         match told.result {
             Some(result) => {

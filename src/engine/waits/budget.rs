@@ -61,9 +61,9 @@ pub(super) fn expired(wait: &Wait, text: String) -> Outcome<'static> {
 }
 
 /// Whether the question is about the limit of an ended run, which is kept for its subagents.
-fn has_errand(state: &State, asked: &BudgetQuestion) -> bool {
-    let errand = |run| state.meta.budget.as_ref().and_then(|kept| kept.ended_run(run));
-    asked.of_run.and_then(errand).is_some()
+fn has_ended_run(state: &State, asked: &BudgetQuestion) -> bool {
+    let ended_run = |run| state.meta.budget.as_ref().and_then(|kept| kept.ended_run(run));
+    asked.of_run.and_then(ended_run).is_some()
 }
 
 /// Prevents further questions in a run, for itself and for its subagents. `then`: the run's policy at its
@@ -71,8 +71,8 @@ fn has_errand(state: &State, asked: &BudgetQuestion) -> bool {
 fn deny_more(state: &mut State, asked: &BudgetQuestion, then: OnExceeded) {
     let last = last_run(state);
     let kept = state.meta.budget.as_mut().zip(asked.of_run);
-    if let Some(errand) = kept.and_then(|(kept, run)| kept.ended_run_mut(run)) {
-        errand.denied = true;
+    if let Some(ended_run) = kept.and_then(|(kept, run)| kept.ended_run_mut(run)) {
+        ended_run.denied = true;
         return;
     }
     match state.active_mut().ok().and_then(|run| run.ledger.as_mut()) {
@@ -89,7 +89,7 @@ fn what_children_get(state: &State, asked: &BudgetQuestion, outcome: &Outcome<'_
     match outcome {
         // If no run with this limit is active, the subagents receive the added amounts themselves.
         Outcome::Extended(add) => {
-            let over = state.active().is_none_or(|run| run.ledger.is_none()) && !has_errand(state, asked);
+            let over = state.active().is_none_or(|run| run.ledger.is_none()) && !has_ended_run(state, asked);
             GrantDecision::More((over && asked.scope == BudgetScope::Run).then(|| add.caps()))
         }
         _ => GrantDecision::Refused,
@@ -185,8 +185,8 @@ impl Waits<'_> {
         }
         let ceiling = self.ceiling(scope);
         let kept = state.meta.budget.as_mut().zip(asked.of_run);
-        if let Some(errand) = kept.and_then(|(kept, run)| kept.ended_run_mut(run)) {
-            return extend_errand(errand, &added, unit, &ceiling);
+        if let Some(ended_run) = kept.and_then(|(kept, run)| kept.ended_run_mut(run)) {
+            return extend_ended_run(ended_run, &added, unit, &ceiling);
         }
         let Some(steps) = state.active().filter(|run| run.ledger.is_some()).map(Run::steps_done) else {
             // The granting run has ended. The subagent receives the added amounts itself.
@@ -239,20 +239,20 @@ impl Waits<'_> {
 }
 
 /// Raises the kept limits of an ended run, for its subagents. Returns the new limit of the unit in question.
-fn extend_errand(errand: &mut EndedRunBudget, added: &Caps, unit: Unit, ceiling: &Caps) -> Result<i64> {
+fn extend_ended_run(ended_run: &mut EndedRunBudget, added: &Caps, unit: Unit, ceiling: &Caps) -> Result<i64> {
     for of in Unit::ALL {
         let Some(more) = added.get(of as usize).copied().flatten().filter(|more| *more > 0) else { continue };
         let field = format!("add.{}", of.field());
-        let limit = errand.of(of).filter(|_| Unit::SHARED.contains(&of));
+        let limit = ended_run.of(of).filter(|_| Unit::SHARED.contains(&of));
         let Some((cap, used)) = limit else {
             let text = format!("Nothing that subagents share limits `{}` of the run.", of.field());
             return Err(Error::field(&field, text));
         };
         let raised = cap.max(used.saturating_add(more));
         within_ceiling(ceiling, of, raised, &field)?;
-        errand.raise(of, raised);
+        ended_run.raise(of, raised);
     }
-    Ok(errand.of(unit).map_or(0, |(cap, _)| cap))
+    Ok(ended_run.of(unit).map_or(0, |(cap, _)| cap))
 }
 
 /// Refuses a limit above the ceiling.

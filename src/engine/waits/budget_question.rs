@@ -23,7 +23,7 @@ impl Waits<'_> {
             Ok(opened)
         })?;
         self.budgets().announce_budget("asked", &[exceeded.reached()]);
-        self.parked(&opened).await
+        self.end_parked_flow(&opened).await
     }
 
     /// Opens the wait of the active run. It replaces the open waits for subagents.

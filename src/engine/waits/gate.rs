@@ -184,7 +184,7 @@ impl Waits<'_> {
             true => Ok(()),
             false => self.park_run(state, sql),
         })?;
-        self.parked(&[]).await
+        self.end_parked_flow(&[]).await
     }
 
     /// Opens the first wait of a call, together with those of later calls in the reply.
@@ -218,7 +218,7 @@ impl Waits<'_> {
             self.park_run(state, sql)?;
             Ok(opened)
         })?;
-        self.parked(&opened).await
+        self.end_parked_flow(&opened).await
     }
 
     /// Handles an approved call that is itself a question, or runs at the client.
@@ -234,7 +234,7 @@ impl Waits<'_> {
                     self.park_run(state, sql)?;
                     Ok(opened)
                 })?;
-                self.parked(&[opened]).await
+                self.end_parked_flow(&[opened]).await
             }
             Some(Question::TooLarge) => Ok(ends(too_large(tool))),
             Some(Question::Forbidden) | None => Ok(Gate::Passes(Box::new(passed))),
@@ -259,7 +259,7 @@ impl Waits<'_> {
             Ok(Reapproval::Asked(Box::new(opened)))
         })?;
         match reapproval {
-            Reapproval::Asked(opened) => self.parked(&[*opened]).await,
+            Reapproval::Asked(opened) => self.end_parked_flow(&[*opened]).await,
             Reapproval::Refused(result) => Ok(ends(*result)),
             Reapproval::Passes => Ok(passes(args.clone())),
         }
@@ -288,7 +288,7 @@ impl Waits<'_> {
             self.park_run(state, sql)?;
             Ok(opened)
         })?;
-        self.parked(&[opened]).await
+        self.end_parked_flow(&[opened]).await
     }
 
     /// The outcome of a call with an earlier question. If a deployment made the call impossible, its open
@@ -323,7 +323,7 @@ impl Waits<'_> {
 
     /// The error result if a call that code awaits would have to wait: code cannot wait that long (spec
     /// §6.4).
-    pub(crate) fn keeps_waiting(
+    pub(crate) fn refusal_to_wait(
         &self,
         definitions: &Definitions<'_>,
         executable: Executable<'_>,

@@ -21,7 +21,7 @@ impl Waits<'_> {
     }
 
     /// Ends the flow after the commit that parked the run. It never returns: another flow continues the run.
-    pub(crate) async fn parked<T>(&self, opened: &[Wait]) -> Result<T> {
+    pub(crate) async fn end_parked_flow<T>(&self, opened: &[Wait]) -> Result<T> {
         self.announce_waits(opened)?;
         if self.activity().wants_progress() {
             self.activity()

@@ -344,12 +344,12 @@ pub(crate) fn between(sql: &dyn Sql, after: i64, last: i64) -> Result<Vec<Receip
 }
 
 /// The receipt of a call that code made within the call `around`, by its key.
-pub(crate) fn by_key(sql: &dyn Sql, around: Option<i64>, key: &str) -> Result<Option<Receipt>> {
+pub(crate) fn by_key(sql: &dyn Sql, outer: Option<i64>, key: &str) -> Result<Option<Receipt>> {
     one(
         sql,
         "SELECT id, reply, call_id, name, kind, state, runs, started_us, ended_us, error, data, result
          FROM calls WHERE id > ? AND reply <= 0 AND call_id = ?",
-        &[Param::Int(around.unwrap_or(0)), Param::Text(key)],
+        &[Param::Int(outer.unwrap_or(0)), Param::Text(key)],
     )
 }
 

@@ -28,7 +28,7 @@ type ActiveRequests = Rc<RefCell<HashMap<u64, oneshot::Sender<()>>>>;
 /// Returns `fetch` and `abort`: `fetch(url, { method, headers, body, id })` returns `{ status, headers, body
 /// }`, and `abort(id)` ends such a request. Redirects are not followed. isolate/web/http.js wraps these for
 /// the code.
-pub(super) fn fetch(around: &Rc<dyn WorkContext>, allowed: Vec<String>) -> (Function, Function) {
+pub(super) fn fetch(context: &Rc<dyn WorkContext>, allowed: Vec<String>) -> (Function, Function) {
     let under = ActiveRequests::default();
     let abort = {
         let under = under.clone();
@@ -39,22 +39,22 @@ pub(super) fn fetch(around: &Rc<dyn WorkContext>, allowed: Vec<String>) -> (Func
             Box::pin(async { Ok(Value::Undefined) })
         })
     };
-    let (around, allowed) = (around.clone(), Rc::<[String]>::from(allowed));
+    let (context, allowed) = (context.clone(), Rc::<[String]>::from(allowed));
     let fetch = Function::new("fetch", move |args| {
-        let (around, allowed, under) = (around.clone(), allowed.clone(), under.clone());
+        let (context, allowed, under) = (context.clone(), allowed.clone(), under.clone());
         // Registered synchronously, because `abort` may be the next call.
         let entered =
             args.get(1).and_then(|init| number(init.get("id"))).map(|id| ActiveRequest::new(under, id));
         Box::pin(async move {
             let request = request(args)?;
             permitted(&request.url, &allowed)?;
-            if let Some(what) = outbound::refused(&**around.host(), &request.url) {
+            if let Some(what) = outbound::refused(&**context.host(), &request.url) {
                 return Err(Exception::new(format!("fetch: {what} is not allowed here.")));
             }
-            around.counts_request();
+            context.counts_request();
             match entered {
-                None => sent(&**around.host(), request).await,
-                Some(entered) => entered.until_ended(sent(&**around.host(), request)).await,
+                None => sent(&**context.host(), request).await,
+                Some(entered) => entered.until_ended(sent(&**context.host(), request)).await,
             }
         })
     });

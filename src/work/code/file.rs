@@ -63,12 +63,12 @@ impl Order {
 
 /// Calls the function. Returns its value, or an error text.
 pub(crate) async fn run_file(
-    around: Rc<dyn WorkContext>,
+    context: Rc<dyn WorkContext>,
     code: &Code,
     call: FileCall,
 ) -> Result<Value, String> {
     let file = &code.file;
-    let catalog = around.catalog();
+    let catalog = context.catalog();
     let modules = match call.order {
         Order::StateFirst => catalog.modules_of(&[file]),
         Order::StateSecond => catalog.modules_of(&[file, WEB_HTTP]),
@@ -76,9 +76,9 @@ pub(crate) async fn run_file(
     if !catalog.code.contains_key(file) {
         return Err(format!("There is no file {file} any more."));
     }
-    let execution = start_file(&around, code, modules, call).map_err(|error| error.into_message())?;
+    let execution = start_file(&context, code, modules, call).map_err(|error| error.into_message())?;
     let result = execution.await;
-    log_lines(&*around, file, &result);
+    log_lines(&*context, file, &result);
     match (result.status, &result.error) {
         (Status::Success, _) => Ok(result.result.clone()),
         (_, Some(error)) => {
@@ -90,7 +90,7 @@ pub(crate) async fn run_file(
 }
 
 fn start_file(
-    around: &Rc<dyn WorkContext>,
+    context: &Rc<dyn WorkContext>,
     code: &Code,
     modules: Vec<(String, String)>,
     call: FileCall,
@@ -105,14 +105,14 @@ fn start_file(
     let harness = if signal { SIGNALS } else { "" }.to_owned()
         + &HARNESS.replace("\"FILE\"", &specifier)
         + order.caller();
-    let facts = bridge::facts(&state, entropy(&**around.host()), mentions("messageHistory"))?;
-    let (fetch, abort) = fetch(around, code.allowed_hosts.clone());
+    let facts = bridge::facts(&state, entropy(&**context.host()), mentions("messageHistory"))?;
+    let (fetch, abort) = fetch(context, code.allowed_hosts.clone());
     let host = Value::Object(vec![
         ("call".to_owned(), bridge::call(&state, env).into()),
         ("runCode".to_owned(), run_code(&state).into()),
         ("fetch".to_owned(), fetch.into()),
         ("abort".to_owned(), abort.into()),
-        ("sleep".to_owned(), sleep(around.sleep()).into()),
+        ("sleep".to_owned(), sleep(context.sleep()).into()),
     ]);
     let options = Options {
         engine: code.engine,
@@ -135,10 +135,10 @@ fn entropy(host: &dyn Host) -> Value {
 }
 
 /// Writes the code's console output to the operator's log.
-fn log_lines(around: &dyn WorkContext, file: &str, result: &CodeResult) {
+fn log_lines(context: &dyn WorkContext, file: &str, result: &CodeResult) {
     for log in &result.logs {
-        let text: String = around.without_secrets(log.text()).into();
-        around.log(&format!("{file} {}: {text}", log.level));
+        let text: String = context.without_secrets(log.text()).into();
+        context.log(&format!("{file} {}: {text}", log.level));
     }
 }
 

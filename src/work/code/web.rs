@@ -20,13 +20,13 @@ const MODULES: [(&str, &[&str]); 5] = [
 ];
 
 /// The network access of this code, limited to these hosts.
-pub(crate) fn web(around: &Rc<dyn WorkContext>, code: &str, allowed_hosts: Vec<String>) -> Web {
+pub(crate) fn web(context: &Rc<dyn WorkContext>, code: &str, allowed_hosts: Vec<String>) -> Web {
     if allowed_hosts.is_empty() {
         return Web::closed(
             "fetch: no host can be reached from here: the prompt lists execute_code without `allowedHosts`.",
         );
     }
-    let modules = around.catalog().modules_of(&[WEB_HTTP]);
+    let modules = context.catalog().modules_of(&[WEB_HTTP]);
     if modules.is_empty() {
         return Web::closed(
             "fetch: the catalog was built without the modules of the web; `npm start` and `npm run deploy` build it with them.",
@@ -34,11 +34,11 @@ pub(crate) fn web(around: &Rc<dyn WorkContext>, code: &str, allowed_hosts: Vec<S
     }
     let imports = imports(code);
     let modules = if imports.is_empty() { Vec::new() } else { modules };
-    let (fetch, abort) = fetch(around, allowed_hosts);
+    let (fetch, abort) = fetch(context, allowed_hosts);
     let host = Value::Object(vec![
         ("fetch".to_owned(), fetch.into()),
         ("abort".to_owned(), abort.into()),
-        ("sleep".to_owned(), sleep(around.sleep()).into()),
+        ("sleep".to_owned(), sleep(context.sleep()).into()),
     ]);
     Web { imports, modules, global: ("host", host) }
 }

@@ -29,13 +29,13 @@ pub(crate) struct AuthorizationServer {
 /// # Errors
 /// The reason why none was found, without a full stop.
 pub(crate) async fn discover(
-    around: &dyn WorkContext,
+    context: &dyn WorkContext,
     server: &str,
     challenge: &Challenge,
     wanted: Option<&str>,
 ) -> Result<AuthorizationServer, String> {
     let addresses = discovery::resource_addresses(server, challenge);
-    let resource = first(around, server, &addresses, |body| discovery::resource(server, body)).await?;
+    let resource = first(context, server, &addresses, |body| discovery::resource(server, body)).await?;
     let issuer = match wanted {
         Some(wanted) => resource.issuers.iter().find(|issuer| *issuer == wanted).ok_or_else(|| {
             format!(
@@ -47,8 +47,8 @@ pub(crate) async fn discover(
         None => resource.issuers.first().ok_or("it names no authorization server")?,
     };
     let addresses = discovery::issuer_addresses(issuer);
-    let issuer = first(around, server, &addresses, |body| discovery::issuer(issuer, body)).await?;
-    if let Some(place) = refused_in_clear(&**around.host(), &issuer.token_endpoint) {
+    let issuer = first(context, server, &addresses, |body| discovery::issuer(issuer, body)).await?;
+    if let Some(place) = refused_in_clear(&**context.host(), &issuer.token_endpoint) {
         return Err(format!("{} is at {place}", issuer.issuer));
     }
     Ok(AuthorizationServer { resource, issuer })
@@ -56,7 +56,7 @@ pub(crate) async fn discover(
 
 /// Parses the first URL that responds with 200. If that response is invalid, the search ends.
 async fn first<T>(
-    around: &dyn WorkContext,
+    context: &dyn WorkContext,
     server: &str,
     addresses: &[String],
     read: impl Fn(&[u8]) -> Result<T, String>,
@@ -71,7 +71,7 @@ async fn first<T>(
             body: None,
             reads: HeaderSelection::Type,
         };
-        match send(around, server, request).await {
+        match send(context, server, request).await {
             Ok((200, body)) => return read(&body).map_err(|why| format!("{address}: {why}")),
             Ok((status, _)) => failed = format!("{address}: http {status}"),
             Err(why) => failed = format!("{address}: {why}"),
@@ -82,7 +82,7 @@ async fn first<T>(
 
 /// Requests a token.
 pub(crate) async fn token(
-    around: &dyn WorkContext,
+    context: &dyn WorkContext,
     client: &Client,
     grant: &Grant<'_>,
     (scope, secret): (&str, Option<&str>),
@@ -92,9 +92,9 @@ pub(crate) async fn token(
     let (headers, body) = (asked.headers.clone(), Some(Bytes::from(asked.body.clone())));
     let url = client.endpoint.clone();
     let request = Request { method: "POST", url, headers, body, reads: HeaderSelection::Type };
-    let sent = send(around, &client.resource, request).await;
+    let sent = send(context, &client.resource, request).await;
     let (status, body) = sent.map_err(|why| NoToken::Failed(format!("{}: {why}", client.endpoint)))?;
-    let now = around.host().now_us();
+    let now = context.host().now_us();
     // Confidential parts of the request are removed from the server's texts.
     let unsaid = |text: &str| asked.unsaid(text);
     grant::token(client.clone(), (status, &body), &unsaid, now, scope, before)
@@ -105,7 +105,7 @@ pub(crate) async fn token(
 /// # Errors
 /// The reason why it failed, without a full stop.
 pub(crate) async fn register(
-    around: &dyn WorkContext,
+    context: &dyn WorkContext,
     found: &AuthorizationServer,
     origin: &str,
 ) -> Result<Client, String> {
@@ -122,22 +122,22 @@ pub(crate) async fn register(
         ["content-type", "accept"].map(|name| (name.to_owned(), "application/json".to_owned())).to_vec();
     let body = Some(Bytes::from(body));
     let request = Request { method: "POST", url: url.clone(), headers, body, reads: HeaderSelection::Type };
-    let sent = send(around, &resource.resource, request).await;
+    let sent = send(context, &resource.resource, request).await;
     let (status, body) = sent.map_err(|why| format!("{url}: {why}"))?;
     registration::registered(issuer, (&resource.resource, origin), method, (status, &body))
         .map_err(|why| format!("{}: {why}", issuer.issuer))
 }
 
 /// Sends a request; returns status and body. Only the address of `server` was chosen by the deployment.
-async fn send(around: &dyn WorkContext, server: &str, request: Request) -> Result<(u16, Vec<u8>), String> {
-    if let Some(place) = refused_in_clear(&**around.host(), &request.url) {
+async fn send(context: &dyn WorkContext, server: &str, request: Request) -> Result<(u16, Vec<u8>), String> {
+    if let Some(place) = refused_in_clear(&**context.host(), &request.url) {
         return Err(format!("{place}, which is not allowed here"));
     }
-    around.counts_request();
+    context.counts_request();
     let chosen =
         if is_same_place(server, &request.url) { UrlOrigin::ByDeployment } else { UrlOrigin::ByOthers };
     let exchange = async {
-        let sent = outbound::send(&**around.host(), request, chosen).await;
+        let sent = outbound::send(&**context.host(), request, chosen).await;
         let mut response = sent.map_err(|error| error.to_string())?;
         let mut body = Vec::new();
         while let Some(chunk) = response.body.next().await {
@@ -148,6 +148,6 @@ async fn send(around: &dyn WorkContext, server: &str, request: Request) -> Resul
         }
         Ok((response.status, body))
     };
-    let answered = Deadline::for_ms(&**around.host(), LIMIT_MS).within(exchange).await;
+    let answered = Deadline::for_ms(&**context.host(), LIMIT_MS).within(exchange).await;
     answered.unwrap_or_else(|| Err(format!("no answer within {} s", LIMIT_MS / 1000)))
 }

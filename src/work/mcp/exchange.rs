@@ -79,7 +79,7 @@ impl Peer<'_> {
     }
 
     async fn send(&self, message: Message, reads: HeaderSelection) -> Result<Response, RequestError> {
-        self.around.counts_request();
+        self.context.counts_request();
         let request = Request {
             method: "POST",
             url: self.address.url.clone(),
@@ -87,7 +87,7 @@ impl Peer<'_> {
             body: Some(Bytes::from(message.body)),
             reads,
         };
-        let sent = outbound::send(&**self.around.host(), request, UrlOrigin::ByDeployment).await;
+        let sent = outbound::send(&**self.context.host(), request, UrlOrigin::ByDeployment).await;
         sent.map_err(|error| self.network(format_args!("could not be reached: {error}")))
     }
 
@@ -139,8 +139,8 @@ impl Peer<'_> {
                 Ok(None) => self.broken(&InvalidResponse::Ended),
                 Err(failed) => failed,
             };
-            let may_go_on = matches!(&ended, RequestError::Trouble(trouble) if trouble.may_pass == Some(RetryOn::Network));
-            let place = reader.place().filter(|_| may_go_on && matches!(era, Era::Legacy(_)));
+            let may_resume = matches!(&ended, RequestError::Trouble(trouble) if trouble.may_pass == Some(RetryOn::Network));
+            let place = reader.place().filter(|_| may_resume && matches!(era, Era::Legacy(_)));
             let Some(place) = place else { return Err(ended) };
             match self.resume(era, place).await {
                 Some(again) => response = again,
@@ -173,13 +173,13 @@ impl Peer<'_> {
     /// Resumes a stream that ended before its response, for servers with sessions (2025-11-25, transports:
     /// resumability). `None` if the server does not support it.
     async fn resume(&self, era: &Era, place: ResumePoint) -> Option<Response> {
-        let host = self.around.host();
+        let host = self.context.host();
         host.sleep_until(host.now_us() + i64::try_from(place.after_ms).unwrap_or_default() * 1000).await;
         let mut headers = ask::headers(Some(era));
         headers.retain(|(name, _)| !matches!(name.as_str(), "content-type" | "accept"));
         headers.push(("accept".to_owned(), "text/event-stream".to_owned()));
         headers.push(("last-event-id".to_owned(), place.id));
-        self.around.counts_request();
+        self.context.counts_request();
         let url = self.address.url.clone();
         let headers = self.with_own(headers);
         let request = Request { method: "GET", url, headers, body: None, reads: HeaderSelection::Type };

@@ -51,7 +51,7 @@ pub(crate) trait Memory {
 
 /// A server, for one call.
 pub(crate) struct Peer<'a> {
-    pub(crate) around: &'a dyn WorkContext,
+    pub(crate) context: &'a dyn WorkContext,
     /// The name in failures: the tool.
     pub(crate) subject: &'a str,
     pub(crate) address: &'a Address,
@@ -141,11 +141,11 @@ impl Address {
     /// A value is missing, or the address is not permitted; a full sentence.
     pub(crate) fn of(
         server: &McpServer,
-        around: &dyn WorkContext,
+        context: &dyn WorkContext,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Address, String> {
-        let deployment = |variable: &str| around.deployment_variable(variable);
-        let url = url(server, &**around.host(), &deployment, env)?;
+        let deployment = |variable: &str| context.deployment_variable(variable);
+        let url = url(server, &**context.host(), &deployment, env)?;
         let mut headers = Vec::with_capacity(server.headers.len());
         for (header, value) in &server.headers {
             let value = template::render(value, env).map_err(|error| unset(server, &error))?;
@@ -197,7 +197,7 @@ fn unset(server: &McpServer, error: &template::Error) -> String {
 impl Peer<'_> {
     /// Sends a request and returns its result.
     pub(crate) async fn ask(&self, ask: &Ask) -> Result<Map<String, Value>, RequestError> {
-        let mut watch = Deadline::for_ms(&**self.around.host(), self.limit_ms);
+        let mut watch = Deadline::for_ms(&**self.context.host(), self.limit_ms);
         let answer = watch.within(self.converse(ask)).await;
         answer.unwrap_or_else(|| {
             let text = format!("{} did not answer within {} s.", self.subject, self.limit_ms as f64 / 1000.0);
@@ -348,7 +348,7 @@ impl Peer<'_> {
     }
 
     fn message(&self, ask: &Ask, era: Option<&Era>) -> Message {
-        let id = exchange::request_id(&**self.around.host());
+        let id = exchange::request_id(&**self.context.host());
         let (headers, body) = ask.written(&id, era, &self.asker);
         Message { id, headers: self.with_own(headers), body }
     }
@@ -373,7 +373,7 @@ impl Peer<'_> {
         let status = refused.status;
         let said = || {
             let body = String::from_utf8_lossy(&refused.body).into_owned();
-            self.around.without_secrets(body).cut(limits::HTTP_TOOL_ERROR_BYTES).to_string()
+            self.context.without_secrets(body).cut(limits::HTTP_TOOL_ERROR_BYTES).to_string()
         };
         let trouble = match status {
             300..=399 => TransportError::new(

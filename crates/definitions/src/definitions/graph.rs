@@ -133,83 +133,83 @@ impl<'c> Walk<'c> {
         let sides = [Some(&agent.side_a), agent.side_b.as_ref()];
         let prompts: Vec<&Prompt> =
             sides.into_iter().flatten().filter_map(|side| self.catalog.prompts.get(&side.prompt)).collect();
-        let mut way = PromptPath { agent, above: Vec::new(), below: vec![&agent.env], handed };
+        let mut prompt_path = PromptPath { agent, above: Vec::new(), below: vec![&agent.env], handed };
         // What the agent itself declares may stand in the prompt of any side.
         let below = [&agent.env].into_iter().chain(prompts.iter().map(|prompt| &prompt.env)).collect();
         self.found.push(GraphNode { item: Item::Agent(agent), above: Vec::new(), below, handed });
         for prompt in prompts {
-            way.below.truncate(1);
-            self.prompt(prompt, &way);
-            way.below.truncate(1);
-            way.below.push(&prompt.env);
+            prompt_path.below.truncate(1);
+            self.prompt(prompt, &prompt_path);
+            prompt_path.below.truncate(1);
+            prompt_path.below.push(&prompt.env);
             for hook in self.catalog.hooks_of(agent, prompt) {
-                self.push(Item::Hook(hook), &way);
+                self.push(Item::Hook(hook), &prompt_path);
             }
         }
     }
 
-    fn prompt(&mut self, prompt: &'c Prompt, way: &PromptPath<'c>) {
+    fn prompt(&mut self, prompt: &'c Prompt, prompt_path: &PromptPath<'c>) {
         let mut given: Vec<&str> = Vec::new();
-        for name in way.above.iter().flat_map(|env| env.keys()) {
+        for name in prompt_path.above.iter().flat_map(|env| env.keys()) {
             if !given.contains(&name.as_str()) {
                 given.push(name);
             }
         }
-        if self.was_at((&way.agent.name, &prompt.name, given)) {
+        if self.was_at((&prompt_path.agent.name, &prompt.name, given)) {
             return;
         }
-        let mut way = way.clone();
-        way.below.push(&prompt.env);
-        self.push(Item::Prompt(prompt), &way);
+        let mut prompt_path = prompt_path.clone();
+        prompt_path.below.push(&prompt.env);
+        self.push(Item::Prompt(prompt), &prompt_path);
         for part in prompt.parts() {
             if let PromptPart::Include { prompt } = part
                 && let Some(included) = self.catalog.prompts.get(prompt)
             {
-                self.included(included, &mut way.clone(), &mut vec![&prompt]);
+                self.included(included, &mut prompt_path.clone(), &mut vec![&prompt]);
             }
         }
         for entry in &prompt.tools {
-            self.entry(entry, &way);
+            self.entry(entry, &prompt_path);
         }
     }
 
     /// An included prompt is its text alone: its tools are not offered.
-    fn included(&mut self, prompt: &'c Prompt, way: &mut PromptPath<'c>, path: &mut Vec<&'c str>) {
-        way.below.push(&prompt.env);
-        self.push(Item::Prompt(prompt), way);
+    fn included(&mut self, prompt: &'c Prompt, prompt_path: &mut PromptPath<'c>, path: &mut Vec<&'c str>) {
+        prompt_path.below.push(&prompt.env);
+        self.push(Item::Prompt(prompt), prompt_path);
         for part in prompt.parts() {
             if let PromptPart::Include { prompt } = part
                 && !path.contains(&prompt.as_str())
                 && let Some(included) = self.catalog.prompts.get(prompt)
             {
                 path.push(prompt);
-                self.included(included, &mut way.clone(), path);
+                self.included(included, &mut prompt_path.clone(), path);
             }
         }
     }
 
-    fn entry(&mut self, entry: &'c ToolEntry, way: &PromptPath<'c>) {
-        let mut way = way.clone();
-        way.above.insert(0, &entry.env);
+    fn entry(&mut self, entry: &'c ToolEntry, prompt_path: &PromptPath<'c>) {
+        let mut prompt_path = prompt_path.clone();
+        prompt_path.above.insert(0, &entry.env);
         match self.catalog.callable(&entry.name) {
-            Some(Callable::Tool(tool)) => self.push(Item::Tool(tool), &way),
+            Some(Callable::Tool(tool)) => self.push(Item::Tool(tool), &prompt_path),
             Some(Callable::Prompt(prompt)) => {
-                way.below.truncate(1);
-                self.prompt(prompt, &way);
+                prompt_path.below.truncate(1);
+                self.prompt(prompt, &prompt_path);
             }
             Some(Callable::Agent(agent, _)) => self.agent(agent, true),
             // What belongs to a thread of its own is looked at when that is made.
             Some(Callable::Subagent(..)) => {}
             None => {
                 if let Some(server) = entry.mcp().and_then(|name| self.catalog.mcp.get(name)) {
-                    self.push(Item::Server(server), &way);
+                    self.push(Item::Server(server), &prompt_path);
                 }
             }
         }
     }
 
-    fn push(&mut self, item: Item<'c>, way: &PromptPath<'c>) {
-        let PromptPath { above, below, handed, .. } = way.clone();
+    fn push(&mut self, item: Item<'c>, prompt_path: &PromptPath<'c>) {
+        let PromptPath { above, below, handed, .. } = prompt_path.clone();
         self.found.push(GraphNode { item, above, below, handed });
     }
 }

@@ -193,11 +193,11 @@ impl Check<'_> {
         for cycle in cycles(&names, &next) {
             let Some(name) = cycle.first() else { continue };
             let at = Subject { kind: Kind::Model, name };
-            let way = cycle.join(" → ");
+            let path = cycle.join(" → ");
             self.warning(
                 at,
                 "fallbacks",
-                format!("{way}: a cycle; only the first model's own fallbacks are tried"),
+                format!("{path}: a cycle; only the first model's own fallbacks are tried"),
             );
         }
     }
