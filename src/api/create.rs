@@ -100,7 +100,7 @@ impl Api<'_> {
         let mut body = new_thread(request)?;
         let key = body.string("key")?;
         let name = body.string("agent_id")?.ok_or_else(|| Error::missing("agent_id"))?;
-        let shown = self.catalog.shown_agent(&name).ok_or_else(|| self.outbox().no_agent(&name))?;
+        let shown = self.catalog.shown_agent(&name).ok_or_else(|| self.active_agent().no_agent(&name))?;
         let agent = shown.name.clone();
         let env = self.variables().new_env(&request.thread_id, &mut body)?;
         let given = given_budget(&mut body)?;

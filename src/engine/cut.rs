@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::access::no_thread;
 use crate::definitions::message::Role;
 use crate::engine::cycle::flow::RunOptions;
-use crate::engine::edit::edited;
 use crate::engine::ephemeral::MessageOutcome;
 use crate::engine::features::History;
 use crate::error::{Code, Error, Result};
@@ -106,7 +105,7 @@ impl History<'_> {
             state.meta.window_cut = 0;
         }
         state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
-        edited(state, sql)?;
+        state.record_edit(sql)?;
         let mut changed = std::mem::take(&mut state.changed);
         changed.messages.extend(gone.iter().map(|seq| (*seq, MessageChange::Deleted)));
         // Recompute all counts.

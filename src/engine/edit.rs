@@ -46,13 +46,13 @@ impl History<'_> {
             ));
         }
         if let Some(agent) = &agent {
-            self.read(|state, _| self.outbox().may_be_agent(state, agent))?;
+            self.read(|state, _| self.active_agent().check_agent(state, agent))?;
             self.variables().require_of(agent, &env).await?;
         }
         let now = self.host.now_us();
-        let handed = self.transition(|state, sql| {
-            let handed = match &agent {
-                Some(agent) => self.outbox().change_agent(state, sql, agent, now)?,
+        let takeover = self.transition(|state, sql| {
+            let takeover = match &agent {
+                Some(agent) => self.active_agent().change_agent(state, sql, agent, now)?,
                 None => None,
             };
             if !env.is_empty() {
@@ -68,9 +68,9 @@ impl History<'_> {
             state.meta.version += 1;
             state.meta.update(sql)?;
             self.outbox().post_row(state, sql, now)?;
-            Ok(handed)
+            Ok(takeover)
         })?;
-        self.outbox().announce_handed(handed)?;
+        self.active_agent().announce_takeover(takeover)?;
         self.outbox().deliver_now(Targets::All).await;
         self.read_mut(|state, sql| {
             let (env, types) = self.variables().shown_env(state, sql)?;
@@ -154,7 +154,7 @@ impl History<'_> {
             if row.content != said {
                 self.summarizer().unsettle_summary(state, sql, row.seq)?;
             }
-            edited(state, sql)?;
+            state.record_edit(sql)?;
             let recount = row.silent != silent;
             if recount || row.content != said {
                 state.changed.messages.push((row.seq, MessageChange::Edited));
@@ -217,7 +217,7 @@ impl History<'_> {
             self.summarizer().unsettle_summary(state, sql, row.seq)?;
             crate::engine::attachments::store::remove(state, sql, &row.attachments)?;
             state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq);
-            edited(state, sql)?;
+            state.record_edit(sql)?;
             state.changed.messages.push((row.seq, MessageChange::Deleted));
             Ok(row.seq)
         })?;
@@ -273,11 +273,4 @@ fn editable(state: &State, sql: &dyn Sql, id: &str) -> Result<Row> {
             .hint("Try again when the step is done, or stop the run."));
     }
     Ok(row)
-}
-
-/// Invalidates resume positions and the cached history: resuming streams start over.
-pub(crate) fn edited(state: &mut State, sql: &dyn Sql) -> Result<()> {
-    state.meta.edits += 1;
-    state.window = None;
-    state.meta.update(sql)
 }

@@ -111,6 +111,11 @@ handle! {
 }
 
 handle! {
+    /// The agent of a thread: hand-offs and changes by clients.
+    pub(crate) struct ActiveAgent, active_agent
+}
+
+handle! {
     /// The waits of a thread: what its run is parked for.
     pub(crate) struct Waits, waits
 }

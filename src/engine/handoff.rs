@@ -4,7 +4,7 @@
 
 use crate::definitions::message::Role;
 use crate::definitions::{Agent, AgentKind, Callable};
-use crate::engine::features::Outbox;
+use crate::engine::features::ActiveAgent;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
@@ -16,7 +16,7 @@ use crate::store::side::Side;
 use crate::store::state::State;
 
 /// The result text for the model.
-pub(super) fn told(agent: &str) -> String {
+pub(super) fn result_text(agent: &str) -> String {
     format!("Handed off to \"{agent}\", which goes on from here.")
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Takeover {
     row: Option<SharedRow>,
 }
 
-impl Outbox<'_> {
+impl ActiveAgent<'_> {
     /// Changes the thread's agent, if a call of the closing step requested it. Posts an update to the
     /// directory.
     pub(super) fn hand_off(&self, state: &mut State, sql: &dyn Sql) -> Result<Option<Takeover>> {
@@ -68,15 +68,15 @@ impl Outbox<'_> {
                 ledger.tighten(&agent.budget);
             }
         }
-        self.post_row(state, sql, now)
+        self.outbox().post_row(state, sql, now)
     }
 
     /// Checks a new agent for `PATCH /threads/:id`, before anything is awaited.
     ///
     /// # Errors
     /// `agent_not_found`; `invalid_field` for an agent that the thread cannot have.
-    pub(super) fn may_be_agent(&self, state: &State, name: &str) -> Result<()> {
-        let agent = self.meant(state, name)?;
+    pub(super) fn check_agent(&self, state: &State, name: &str) -> Result<()> {
+        let agent = self.visible_agent(state, name)?;
         if state.meta.parent.is_some() && agent.kind != AgentKind::DualAi {
             return Err(Error::field(
                 "agent_id",
@@ -91,7 +91,7 @@ impl Outbox<'_> {
     /// Changes the agent of a thread without an active run. Listeners are notified afterwards.
     ///
     /// # Errors
-    /// Those of [`Outbox::may_be_agent`]; `terminated`; `conflict` while a run is active.
+    /// Those of [`ActiveAgent::check_agent`]; `terminated`; `conflict` while a run is active.
     pub(super) fn change_agent(
         &self,
         state: &mut State,
@@ -100,8 +100,8 @@ impl Outbox<'_> {
         now: i64,
     ) -> Result<Option<Takeover>> {
         state.ensure_not_terminated()?;
-        self.may_be_agent(state, name)?;
-        let agent = self.meant(state, name)?;
+        self.check_agent(state, name)?;
+        let agent = self.visible_agent(state, name)?;
         if state.meta.agent == agent.name {
             return Ok(None);
         }
@@ -120,7 +120,7 @@ impl Outbox<'_> {
     }
 
     /// The agent that a client names: one that clients may see, or the thread's own.
-    fn meant(&self, state: &State, name: &str) -> Result<&Agent> {
+    fn visible_agent(&self, state: &State, name: &str) -> Result<&Agent> {
         let own = || self.catalog.agents.get(name).filter(|agent| agent.name == state.meta.agent);
         self.catalog.shown_agent(name).or_else(own).ok_or_else(|| self.no_agent(name))
     }
@@ -146,8 +146,8 @@ impl Outbox<'_> {
     }
 
     /// Notifies listeners.
-    pub(super) fn announce_handed(&self, handed: Option<Takeover>) -> Result<()> {
-        let Some(Takeover { agent, title, row }) = handed else { return Ok(()) };
+    pub(super) fn announce_takeover(&self, takeover: Option<Takeover>) -> Result<()> {
+        let Some(Takeover { agent, title, row }) = takeover else { return Ok(()) };
         self.announce_handoff(&agent, title.as_deref());
         row.map_or(Ok(()), |row| self.broadcast_message(&row))
     }

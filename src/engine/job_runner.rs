@@ -12,7 +12,7 @@ use crate::limits;
 use crate::store::detached_work::drop_ended;
 use crate::store::jobs as table;
 use crate::store::jobs::{Job, Kind, pause_us};
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::state::State;
 
 /// Allows the next job when dropped, however this one ends.

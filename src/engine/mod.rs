@@ -21,7 +21,7 @@
 //!   `memory`: memories. `mcp`: calls to MCP servers.
 //! * `listeners`: clients that begin to listen. `stream`: events for them. `feed`: the events of one run. `items`:
 //!   the same as items. `progress`: one line about a run.
-//! * `outbox`: messages to the directory, a parent and children; `delivery`: sends them. `log`: log rows of a step.
+//! * `outbox`: messages to the directory, a parent and children; `delivery`: sends them. `attempt_log`: log rows of a step.
 //!   `operator`: failures, for the server's terminal. `traces` and `run_trace`: trace contexts.
 //! * `jobs`: work outside runs; `job_runner`: its attempts. `summary`: summaries of older messages. `spans`: runs
 //!   as spans. `export`: sends spans to a collector.
@@ -29,6 +29,7 @@
 pub(crate) mod alarm;
 mod alarm_handler;
 pub(crate) mod attachments;
+mod attempt_log;
 pub(crate) mod budget;
 pub(crate) mod calls;
 mod catalogs;
@@ -55,7 +56,6 @@ mod items;
 mod job_runner;
 mod jobs;
 mod listeners;
-mod log;
 mod mcp;
 mod memory;
 pub(crate) mod model;

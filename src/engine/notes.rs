@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::state::State;
 

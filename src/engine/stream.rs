@@ -16,7 +16,7 @@ use crate::host::{Filter, Frame, FramePosition, Sql};
 use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
-use crate::store::log::Attempt;
+use crate::store::log_record::Attempt;
 use crate::store::logs;
 use crate::store::messages::page::VisibilityFilter;
 use crate::store::messages::{Inbound, Row, SharedRow, message_id, message_seq, page};

@@ -6,7 +6,7 @@ use crate::definitions::model::{Model, Usage};
 use crate::json;
 use crate::memory::embed::{VectorRequest, VectorsEnd};
 use crate::models::{ProviderError, TimeoutKind};
-use crate::store::log::{Attempt, UnfinishedReason};
+use crate::store::log_record::{Attempt, UnfinishedReason};
 use crate::store::runs::Step;
 
 /// The purpose of the rows.

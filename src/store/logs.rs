@@ -1,5 +1,5 @@
 //! The table `logs`: one row per attempt at a model, and one per stop, recovery, failure and termination
-//! (spec §29). `log.rs` writes the contents of the rows. Rows of a thread are never deleted. The object of a
+//! (spec §29). `log_record.rs` writes the contents of the rows. Rows of a thread are never deleted. The object of a
 //! shared memory has the same table.
 
 use std::ops::ControlFlow;

@@ -8,7 +8,7 @@
 //!   `jobs`, `idempotency`.
 //! * Questions to people: `waits`. Budgets: `amounts`, `budget_policy`, `grants` (allocations to subagents),
 //!   `thread_budget`.
-//! * Logs and delivery: `log`, `logs`, `bodies`, `outbox`, `detached_work` (until a collector has its
+//! * Logs and delivery: `log_record`, `logs`, `bodies`, `outbox`, `detached_work` (until a collector has its
 //!   span).
 //! * Files: `files`, `chunks`, `objects`, `file_texts`, `file_path`, `file_record`, `attachment`,
 //!   `base64_text`.
@@ -36,7 +36,7 @@ pub(crate) mod generations;
 pub(crate) mod grants;
 pub(crate) mod idempotency;
 pub(crate) mod jobs;
-pub(crate) mod log;
+pub(crate) mod log_record;
 pub(crate) mod logs;
 pub(crate) mod mcp;
 pub(crate) mod memory;

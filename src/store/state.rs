@@ -257,6 +257,14 @@ impl State {
         (self.queued, self.undrained, self.opens, self.wakes) = (0, None, None, None);
     }
 
+    /// Counts an edit of stored messages. Invalidates resume positions and the cached history: resuming streams
+    /// start over.
+    pub(crate) fn record_edit(&mut self, sql: &dyn Sql) -> Result<()> {
+        self.meta.edits += 1;
+        self.window = None;
+        self.meta.update(sql)
+    }
+
     /// Refuses work on a terminated thread (spec §30).
     pub(crate) fn ensure_not_terminated(&self) -> Result<()> {
         match self.meta.terminated_us {

@@ -18,7 +18,7 @@ use crate::request::route::no_route;
 use crate::request::row::not_allowed;
 use crate::request::{RawResponse, StreamRoute, ThreadRequest};
 use crate::sdk::scope::{EntryMode, Origin, Scope};
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::trace::{TRACEPARENT, TRACESTATE, Trace};
 use crate::work::native::endpoint_call::EndpointCall;
 use crate::work::{ExecutionPlan, Failure};

@@ -14,7 +14,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::store::children::Child;
 use crate::store::grants::{BudgetRequest, ChildBudget, GrantReply, UsageReport, held};
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
 use crate::store::state::State;
 use crate::store::thread_budget::{EndedRunBudget, ThreadBudget};

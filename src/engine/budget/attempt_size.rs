@@ -6,7 +6,7 @@ use crate::engine::features::Budgets;
 use crate::error::Result;
 use crate::limits;
 use crate::models::ChatRequest;
-use crate::store::log::MaxTokens;
+use crate::store::log_record::MaxTokens;
 use crate::store::runs::Run;
 use crate::store::runs::ledger::Amounts;
 

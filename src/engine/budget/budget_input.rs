@@ -13,7 +13,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::request::fields::Body;
 use crate::sdk::scope::EntryMode;
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::runs::ledger::BudgetScope;
 use crate::store::state::State;
 use crate::store::waits;

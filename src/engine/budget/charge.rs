@@ -6,7 +6,7 @@ use crate::engine::budget::estimate;
 use crate::engine::budget::reserve::affordable;
 use crate::engine::features::Budgets;
 use crate::models::{ChatRequest, ProviderError};
-use crate::store::log::{Attempt, MaxTokens};
+use crate::store::log_record::{Attempt, MaxTokens};
 use crate::store::runs::ledger::{Amounts, Ledger};
 
 impl Attempt {

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::models::ChatRequest;
 use crate::store::children::Child;
-use crate::store::log::MaxTokens;
+use crate::store::log_record::MaxTokens;
 use crate::store::runs::ledger::Amounts;
 use crate::store::state::State;
 

@@ -4,7 +4,7 @@
 use crate::definitions::model::{Model, Provider, Usage};
 use crate::limits;
 use crate::models::{ChatMessage, ChatRequest, Part, openai};
-use crate::store::log::MaxTokens;
+use crate::store::log_record::MaxTokens;
 use crate::store::runs::ledger::Amounts;
 use crate::tokens::tokens;
 

@@ -7,7 +7,7 @@ use crate::engine::budget::LimitStatus;
 use crate::engine::features::Budgets;
 use crate::error::Result;
 use crate::models::{CachedJson, ChatMessage, ChatRequest, fit};
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::runs::ledger::{BudgetScope, FinalStep};
 use crate::store::state::State;
 use crate::store::waits::BudgetQuestion;

@@ -15,7 +15,7 @@ use crate::engine::features::Budgets;
 use crate::error::Result;
 use crate::limits;
 use crate::models::ChatRequest;
-use crate::store::log::{AttemptState, MaxTokens};
+use crate::store::log_record::{AttemptState, MaxTokens};
 use crate::store::runs::Step;
 use crate::store::runs::ledger::{Amounts, BudgetScope, FinalStep, Ledger};
 

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::memory::MemoryStore;
 use crate::memory::embed::bytes_of;
 use crate::memory::embedding::TextRole;
-use crate::store::log::MaxTokens;
+use crate::store::log_record::MaxTokens;
 use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
 
 /// Permitted requests.

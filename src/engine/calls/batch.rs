@@ -1,4 +1,4 @@
-//! The calls of a step. `outcome_of` is the entry for each of them: it returns a stored result, starts a batch, or
+//! The calls of a step. `call_outcome` is the entry for each of them: it returns a stored result, starts a batch, or
 //! runs one call.
 //!
 //! A batch is neighbouring read-only calls of a reply, made in parallel (docs/tools.md). Their receipts are stored
@@ -154,7 +154,7 @@ impl<'a> Batch<'a> {
 impl Thread {
     /// The outcome of the call whose turn it is. Starts a batch here if this call and the following ones
     /// allow it.
-    pub(in crate::engine) async fn outcome_of<'a>(
+    pub(in crate::engine) async fn call_outcome<'a>(
         &'a self,
         batch: &mut Batch<'a>,
         definitions: &'a Definitions<'a>,
@@ -167,7 +167,7 @@ impl Thread {
             if let Some((earlier, result)) =
                 earlier.as_ref().and_then(|earlier| Some((earlier, earlier.result.clone()?)))
             {
-                return self.ended_before(&scope, earlier, result);
+                return self.stored_outcome(&scope, earlier, result);
             }
             if !self.begin_batch(batch, definitions, reply, call)? {
                 let run = ToolRun { thread: self, scope: &scope, definitions, reply, call };
@@ -198,7 +198,7 @@ impl Thread {
 
     /// The outcome of a call whose receipt has its result: the process crashed after the call ended, or a
     /// person or client supplied the result.
-    fn ended_before(&self, scope: &Scope, earlier: &Receipt, result: ToolResult) -> Result<CallOutcome> {
+    fn stored_outcome(&self, scope: &Scope, earlier: &Receipt, result: ToolResult) -> Result<CallOutcome> {
         if earlier.kind == Kind::Subagent {
             return Ok(CallOutcome::ran(result));
         }

@@ -163,7 +163,7 @@ impl CallOutcome {
     pub(in crate::engine) fn handed(agent: &str, opening: Opening) -> CallOutcome {
         let opening = (!opening.is_empty()).then_some(opening);
         CallOutcome {
-            result: ToolResult::success(handoff::told(agent)),
+            result: ToolResult::success(handoff::result_text(agent)),
             stored_receipt: StoredReceipt::None { kind: Kind::Handoff, opening },
             state: ReceiptState::Succeeded,
             open_inner_calls: None,

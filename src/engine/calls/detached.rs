@@ -13,7 +13,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::sdk::ThreadState;
 use crate::sdk::scope::{EntryMode, Scope};
-use crate::store::log::UnfinishedReason;
+use crate::store::log_record::UnfinishedReason;
 use crate::store::state::State;
 use crate::store::{meta, receipts};
 

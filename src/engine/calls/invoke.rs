@@ -220,7 +220,7 @@ impl Thread {
             return Ok(ToolResult { error_code: Some("would_wait".into()), ..ToolResult::error(text) });
         }
         let now = self.host.now_us();
-        let result = ToolResult::success(handoff::told(name));
+        let result = ToolResult::success(handoff::result_text(name));
         let call = Invocation { scope, key, name, kind: Kind::Queued, args };
         let row = self.transition(|state, sql| {
             call.insert_ended(state, sql, &result, now)?;

@@ -78,16 +78,16 @@ impl Thread {
         if plain {
             return Ok(());
         }
-        let handed = self.transition(|state, sql| {
-            let handed = self.outbox().hand_off(state, sql)?;
+        let takeover = self.transition(|state, sql| {
+            let takeover = self.active_agent().hand_off(state, sql)?;
             state.settle_tools(sql)?;
             let run = state.active_mut()?;
             run.phase = Phase::Start;
             run.recoveries = 0;
             run.update(sql)?;
-            Ok(handed)
+            Ok(takeover)
         })?;
-        self.outbox().announce_handed(handed)
+        self.active_agent().announce_takeover(takeover)
     }
 }
 

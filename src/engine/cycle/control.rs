@@ -21,7 +21,7 @@ use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest, directory_call as call, thread_id};
 use crate::sdk::scope::EntryMode;
 use crate::store::generations::PreviousThread;
-use crate::store::log::{Event, UnfinishedReason};
+use crate::store::log_record::{Event, UnfinishedReason};
 use crate::store::messages::{Row, SharedRow};
 use crate::store::meta::Meta;
 use crate::store::receipts::{Kind, Receipt, ReceiptState};

@@ -5,7 +5,7 @@
 //! * `accept`: incoming messages. `flow`: drives a run from step to step, resumes it after a crash, and yields.
 //!   `resume`: what a run begins with, and whether it still matches the definitions.
 //! * `stop`: when a turn, a session or a run ends. `session`: tools of a session. `close`: applies the next action and
-//!   closes the step; `flow` ends the run. `run_end`: what its commit leaves to announce. `outcome`: the result of
+//!   closes the step; `finish` ends the run. `run_end`: what its commit leaves to announce. `outcome`: the result of
 //!   a run. `answer_end`: where the answer to a message ends.
 //! * `control`: stop, continue, terminate, delete.
 
@@ -13,6 +13,7 @@ pub(in crate::engine) mod accept;
 pub(in crate::engine) mod answer_end;
 pub(in crate::engine) mod close;
 pub(in crate::engine) mod control;
+mod finish;
 pub(in crate::engine) mod flow;
 pub(crate) mod outcome;
 pub(in crate::engine) mod resume;

@@ -10,7 +10,7 @@ use crate::engine::notes::Note;
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::parent::Parent;
 use crate::store::runs::diagnostics::Kind;
 use crate::store::runs::{Run, Step};

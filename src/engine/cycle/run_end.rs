@@ -13,8 +13,8 @@ pub(in crate::engine) struct FinishedRun {
     pub(in crate::engine) answer: Option<SharedRow>,
     /// The row that tells people why it failed.
     pub(in crate::engine) status: Option<SharedRow>,
-    /// The agent that its last step handed off to.
-    pub(in crate::engine) handed: Option<Takeover>,
+    /// The agent that its last step takeover off to.
+    pub(in crate::engine) takeover: Option<Takeover>,
     /// Waits that were open at its end, and are cancelled.
     pub(in crate::engine) waits: Vec<Wait>,
     /// Messages with unclaimed outcomes of workers.

@@ -70,7 +70,7 @@ impl Thread {
         let mut batch = Batch::default();
         while let Some((of, call)) = self.next_call(&reply)? {
             // 5. Run the calls one by one, in the order received, then those that code has queued.
-            let done = self.outcome_of(&mut batch, &definitions, &of, &call).await?;
+            let done = self.call_outcome(&mut batch, &definitions, &of, &call).await?;
             // 6. Store each result before the next call.
             let settling = self.hooks().settle_call(&definitions, of, &call, done);
             let of = batch.beside(self, settling).await?;

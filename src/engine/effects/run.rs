@@ -22,7 +22,7 @@ use crate::sorted::SortedMap;
 use crate::store::detached_work::WorkKind;
 use crate::store::effects as rows;
 use crate::store::effects::{Effect, Status, tally};
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::state::State;
 use crate::work::ExecutionPlan;
 use crate::work::native::EffectCall;

@@ -26,7 +26,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::store::detached_work as table;
 use crate::store::jobs::{Job, Kind};
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::runs::{Run, traces};
 use crate::store::state::State;
 use crate::store::{jobs, meta};

@@ -30,7 +30,7 @@ use crate::engine::operator::Failure;
 use crate::error::Result;
 use crate::limits;
 use crate::sdk::scope::{HookMode, Origin};
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 
 /// The place at which a hook runs.

@@ -11,7 +11,6 @@ use crate::definitions::message::{ToolResult, ToolStatus};
 use crate::engine::calls::call::{Call, CallOutcome, StoredReceipt};
 use crate::engine::calls::tool_result::result_row;
 use crate::engine::definitions::Definitions;
-use crate::engine::edit::edited;
 use crate::engine::features::Hooks;
 use crate::engine::hooks::chain::{ChainControl, Subject};
 use crate::engine::hooks::{Site, wrong};
@@ -152,7 +151,7 @@ impl Hooks<'_> {
             state.filled = state.filled.max(call.seq + 1 - reply.seq);
             // No later step takes its seq. Reconnecting clients have seen the call.
             state.meta.seq_floor = state.meta.seq_floor.max(call.seq);
-            edited(state, sql)?;
+            state.record_edit(sql)?;
             Ok(SharedRow::new(row))
         })?;
         self.broadcast_message(&row)?;

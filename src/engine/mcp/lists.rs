@@ -284,7 +284,7 @@ impl McpClient<'_> {
                 limit_ms: LIST_MS,
                 asker: Asker { capabilities: json!({}), meta: Vec::new() },
                 trace: Vec::new(),
-                memory: &Sessions::new(self, address),
+                sessions: &Sessions::new(self, address),
                 address,
             };
             peer.ask(&ask).await

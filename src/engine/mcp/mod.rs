@@ -83,7 +83,7 @@ impl ServerClient<'_> {
                 limit_ms: self.limit_ms,
                 asker: self.asker.clone(),
                 trace: self.trace.clone(),
-                memory: &Sessions::new(self.thread, address),
+                sessions: &Sessions::new(self.thread, address),
                 address,
             };
             peer.ask(ask).await
@@ -158,7 +158,10 @@ impl McpClient<'_> {
                 .wants_sign_in(&asking.signed, answer.as_ref().err().and_then(RequestError::trouble))
                 .cloned();
             let outcome = self.mcp_outcome(of, answer);
-            self.record_server_result(&of.server, outcome.as_ref().err().map(|trouble| (trouble.code, &*trouble.text)));
+            self.record_server_result(
+                &of.server,
+                outcome.as_ref().err().map(|trouble| (trouble.code, &*trouble.text)),
+            );
             let required = match outcome {
                 Ok(Outcome::Done(result)) => return Ok(Ok(*result)),
                 Ok(Outcome::Input(required)) => required,

@@ -9,7 +9,7 @@ use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
 use crate::mcp_client::Session;
 use crate::store::mcp;
-use crate::work::mcp::{Address, Memory};
+use crate::work::mcp::{Address, SessionStore};
 
 /// The known session with a server.
 #[derive(Clone)]
@@ -77,7 +77,7 @@ impl<'a> Sessions<'a> {
     }
 }
 
-impl Memory for Sessions<'_> {
+impl SessionStore for Sessions<'_> {
     fn session(&self) -> Option<Session> {
         if let Some(known) = self.known() {
             return known.session;
@@ -93,7 +93,7 @@ impl Memory for Sessions<'_> {
         session
     }
 
-    fn learns(&self, session: Option<&Session>) -> Result<()> {
+    fn store(&self, session: Option<&Session>) -> Result<()> {
         self.thread.transition(|state, sql| {
             let thread = &state.meta.thread_id;
             let stored = |session: &Session| {
@@ -116,7 +116,7 @@ impl Memory for Sessions<'_> {
         self.known().is_some_and(|known| known.is_modern) || listed()
     }
 
-    fn found_modern(&self) {
+    fn record_modern(&self) {
         self.remember(None, true);
     }
 }

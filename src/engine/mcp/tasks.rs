@@ -78,7 +78,10 @@ impl McpClient<'_> {
             .wants_sign_in(&asking.signed, response.as_ref().err().and_then(RequestError::trouble))
             .cloned();
         let outcome = self.poll_outcome(at, &task, response);
-        self.record_server_result(&at.of.server, outcome.error().map(|trouble| (trouble.code, &*trouble.text)));
+        self.record_server_result(
+            &at.of.server,
+            outcome.error().map(|trouble| (trouble.code, &*trouble.text)),
+        );
         if let Some(challenge) = challenge {
             let call_state = ServerCallState { task: Some(task), ..call_state };
             return self.park_for_sign_in(at, asking, call, &challenge, call_state).await;

@@ -17,7 +17,7 @@ use crate::memory::log::{row_of, row_of_lost};
 use crate::memory::search::SearchResults;
 use crate::memory::{MemoryStore, named};
 use crate::store::jobs::Job;
-use crate::store::log::{Attempt, Event, MaxTokens};
+use crate::store::log_record::{Attempt, Event, MaxTokens};
 use crate::store::state::State;
 
 /// The reason for which a run searches.

@@ -3,7 +3,7 @@
 
 use crate::engine::thread::Thread;
 use crate::error::Result;
-use crate::store::log::AttemptState;
+use crate::store::log_record::AttemptState;
 use crate::store::runs::Step;
 
 impl Thread {

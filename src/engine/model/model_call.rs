@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::limits;
 use crate::models::responses;
 use crate::models::{ChatRequest, ProviderCall, ProviderCode, ProviderError, Reply, backoff_us};
-use crate::store::log::{Attempt, AttemptState};
+use crate::store::log_record::{Attempt, AttemptState};
 use crate::store::logs;
 use crate::store::runs::Step;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};

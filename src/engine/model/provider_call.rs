@@ -16,7 +16,7 @@ use crate::limits;
 use crate::models::{
     Chunks, Delta, ProviderCall, ProviderCalls, ProviderCode, ProviderError, Reply, ReplyBuilder, TimeoutKind,
 };
-use crate::store::log::{Attempt, Event};
+use crate::store::log_record::{Attempt, Event};
 use crate::store::runs::Step;
 use crate::work::timeout::Deadline;
 

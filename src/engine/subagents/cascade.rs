@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::store::children as registry;
 use crate::store::children::{Child, ChildState};
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::messages::message_seq;
 use crate::store::state::State;
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
 use crate::store::children::{Child, ChildState};
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::runs::Parking;
 use crate::store::state::State;
 

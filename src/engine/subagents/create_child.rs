@@ -151,7 +151,7 @@ impl Subagents<'_> {
         applied: &mut FollowUp,
     ) -> Result<()> {
         if state.active().is_none() && state.waiting() > 0 {
-            let trace = asked_in(state);
+            let trace = take_parent_trace(state);
             self.start_for_queue(state, sql, trace.as_ref(), self.host.now_us())?;
             applied.entry = Some(EntryMode::First);
         }
@@ -204,7 +204,7 @@ impl Subagents<'_> {
 
 /// Takes the trace of the parent's last message, which a new run continues. `meta` must be written
 /// afterwards.
-pub(crate) fn asked_in(state: &mut State) -> Option<Trace> {
+pub(crate) fn take_parent_trace(state: &mut State) -> Option<Trace> {
     let trace = state.meta.parent.as_mut()?.trace.take()?;
     Trace::parse(&trace)
 }

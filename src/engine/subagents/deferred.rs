@@ -21,7 +21,7 @@ use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
 use crate::store::children::{Child, ChildState};
 use crate::store::idempotency::Key;
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::messages::Inbound;
 use crate::store::state::State;
 

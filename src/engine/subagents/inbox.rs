@@ -24,7 +24,7 @@ use crate::sdk::scope::EntryMode;
 use crate::store::attachment::AttachmentRef;
 use crate::store::children::{Child, ChildState};
 use crate::store::grants::{UsageReport, held};
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::messages::{Inbound, Row, SharedRow};
 use crate::store::outbox;
 use crate::store::outbox::TO_THREAD;

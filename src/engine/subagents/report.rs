@@ -8,7 +8,7 @@ use crate::engine::subagents::envelope::{Content, Ending, EnvelopeBody, Report, 
 use crate::error::{Error, Result, unstopped};
 use crate::host::Sql;
 use crate::json;
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::messages::{Row, SharedRow};
 use crate::store::runs::Run;
 use crate::store::runs::end::{Outcome, Reason};

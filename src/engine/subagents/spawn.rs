@@ -21,7 +21,7 @@ use crate::limits;
 use crate::request::thread_id;
 use crate::sdk::scope::{EntryMode, Scope};
 use crate::store::children::{Child, ChildState, Wait};
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::messages::{Inbound, SharedRow};
 use crate::store::receipts;
 use crate::store::receipts::{Kind, NewReceipt, ReceiptData, ReceiptState};

@@ -16,7 +16,7 @@ use crate::limits;
 use crate::request::directory_call as call;
 use crate::sdk::scope::EntryMode;
 use crate::store::children::{Child, ChildState};
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::outbox::TO_THREAD;
 use crate::store::receipts::Kind;
 use crate::store::runs::{Phase, Run};

@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
 use crate::sdk::scope::{EntryMode, Scope};
-use crate::store::log::{AttemptState, LostAttempt, UnfinishedReason};
+use crate::store::log_record::{AttemptState, LostAttempt, UnfinishedReason};
 use crate::store::messages::{Row, SharedRow};
 use crate::store::runs::Step;
 use crate::store::{logs, messages as rows, receipts};

@@ -11,7 +11,7 @@ use crate::json;
 use crate::limits;
 use crate::models::ChatRequest;
 use crate::store::jobs::{Job, Kind};
-use crate::store::log::{Attempt, MaxTokens, UnfinishedReason};
+use crate::store::log_record::{Attempt, MaxTokens, UnfinishedReason};
 use crate::store::state::State;
 use crate::store::{jobs, logs};
 

@@ -21,7 +21,7 @@ use crate::json;
 use crate::limits;
 use crate::models::{ChatMessage, ChatRequest, Part, ProviderError, Reply, TimeoutKind};
 use crate::store::jobs::{Job, Kind};
-use crate::store::log::{Attempt, MaxTokens};
+use crate::store::log_record::{Attempt, MaxTokens};
 use crate::store::runs::Step;
 use crate::store::runs::diagnostics::Kind as Found;
 use crate::store::state::State;

@@ -11,7 +11,7 @@ use crate::engine::subagents::follow_up::FollowUp;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::sdk::scope::EntryMode;
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::runs::Run;
 use crate::store::runs::end::Reason;
 use crate::store::runs::ledger::{BudgetScope, FinalStep};

@@ -6,7 +6,7 @@ use crate::engine::features::Waits;
 use crate::error::{Error, Result};
 use crate::host::Sql;
 use crate::limits;
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::runs::ledger::{BudgetScope, Policy};
 use crate::store::state::State;
 use crate::store::waits;

@@ -22,7 +22,7 @@ use crate::page::json_bytes;
 use crate::request::fields::Body;
 use crate::sdk::scope::EntryMode;
 use crate::store::idempotency::Key;
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::messages::message_id;
 use crate::store::runs::Phase;
 use crate::store::runs::end::Reason;

@@ -32,7 +32,7 @@ use crate::json;
 use crate::request::directory_call::{DirectoryCall, WaitRow};
 use crate::sdk::scope::EntryMode;
 use crate::store::children::Child;
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::messages::message_id;
 use crate::store::meta::Meta;
 use crate::store::state::State;

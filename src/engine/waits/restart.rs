@@ -1,6 +1,5 @@
 //! A decision that repeats the model request. The reply is dropped with its calls, none of which has begun.
 
-use crate::engine::edit::edited;
 use crate::engine::features::Waits;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
@@ -31,7 +30,7 @@ impl Waits<'_> {
         receipts::forget_waiting(sql, reply, last)?;
         let calls = i64::try_from(row.calls.len()).unwrap_or(limits::BLOCK);
         state.meta.seq_floor = state.meta.seq_floor.max(state.max_seq).max(reply + calls);
-        edited(state, sql)?;
+        state.record_edit(sql)?;
         let now = self.host.now_us();
         let run = state.active_mut()?;
         run.phase = Phase::Start;

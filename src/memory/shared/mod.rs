@@ -29,7 +29,7 @@ use crate::memory::shared::values::Values;
 use crate::memory::{MemoryHost, MemoryStore, PendingWork, UnloggedRequests, named};
 use crate::request::memory::{MemoryAsk, MemoryCall};
 use crate::request::{MemoryRoute, Reply};
-use crate::store::log::Attempt;
+use crate::store::log_record::Attempt;
 use crate::store::logs;
 use crate::store::memory as stores;
 use crate::store::memory::shared as table;

@@ -15,7 +15,7 @@ use crate::definitions::scrub::ScrubCounts;
 use crate::definitions::variable::is_default;
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
-use crate::store::log::AttemptState;
+use crate::store::log_record::AttemptState;
 use crate::store::opening::Opening;
 use crate::store::table::Table;
 

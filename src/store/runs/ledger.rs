@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::definitions::budget::{Budget, Caps, Unit, tightest};
 use crate::error::{Error, Result};
 use crate::host::Sql;
-use crate::store::log::Attempt;
+use crate::store::log_record::Attempt;
 use crate::store::{logs, receipts};
 
 pub(crate) use crate::store::amounts::{Amounts, BudgetScope};

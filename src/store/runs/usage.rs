@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
-use crate::store::log::Attempt;
+use crate::store::log_record::Attempt;
 use crate::store::logs;
 use crate::store::meta;
 use crate::store::runs::Run;

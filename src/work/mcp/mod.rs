@@ -31,7 +31,7 @@ use crate::{error, limits};
 const ROUNDS: usize = 4;
 
 /// Stored facts about the protocol of a server, for one set of credentials.
-pub(crate) trait Memory {
+pub(crate) trait SessionStore {
     /// The current session.
     fn session(&self) -> Option<Session>;
 
@@ -39,14 +39,14 @@ pub(crate) trait Memory {
     ///
     /// # Errors
     /// It could not be stored.
-    fn learns(&self, session: Option<&Session>) -> error::Result<()>;
+    fn store(&self, session: Option<&Session>) -> error::Result<()>;
 
     /// Whether it responded without sessions before, to this thread or another one, as far as this is in
     /// memory.
     fn is_modern(&self) -> bool;
 
     /// Records that it did.
-    fn found_modern(&self);
+    fn record_modern(&self);
 }
 
 /// A server, for one call.
@@ -60,7 +60,7 @@ pub(crate) struct Peer<'a> {
     pub(crate) asker: Asker,
     /// Headers with the trace.
     pub(crate) trace: Vec<(String, String)>,
-    pub(crate) memory: &'a dyn Memory,
+    pub(crate) sessions: &'a dyn SessionStore,
 }
 
 /// The URL of a server, and the headers to send.
@@ -207,7 +207,7 @@ impl Peer<'_> {
 
     async fn converse(&self, ask: &Ask) -> Result<Map<String, Value>, RequestError> {
         let auto = self.address.protocol == McpProtocol::Auto;
-        let mut session = self.memory.session();
+        let mut session = self.sessions.session();
         let mut modern = match self.address.protocol {
             McpProtocol::Modern => true,
             McpProtocol::Legacy => false,
@@ -216,7 +216,7 @@ impl Peer<'_> {
         let (mut turned, mut renewed) = (false, false);
         // A call must not be used for detection: it could be executed, and its response could look like a
         // refusal.
-        let known = self.address.pinned == Some(McpProtocol::Modern) || self.memory.is_modern();
+        let known = self.address.pinned == Some(McpProtocol::Modern) || self.sessions.is_modern();
         if auto && modern && ask.acts() && !known {
             modern = self.speaks_modern().await?;
             turned = true;
@@ -268,7 +268,7 @@ impl Peer<'_> {
         loop {
             let failed = match self.exchange(ask, &Era::Modern).await? {
                 ServerResponse::Result(result) => {
-                    self.memory.found_modern();
+                    self.sessions.record_modern();
                     return Ok(Some(result));
                 }
                 ServerResponse::Error(error) if may_turn && wants_legacy(&error) => RequestError::Rpc(error),
@@ -311,7 +311,7 @@ impl Peer<'_> {
             }
         };
         if is_modern {
-            self.memory.found_modern();
+            self.sessions.record_modern();
         }
         Ok(is_modern)
     }
@@ -344,7 +344,7 @@ impl Peer<'_> {
 
     fn learn(&self, session: Option<&Session>) -> Result<(), RequestError> {
         let failed = |error: error::Error| TransportError::new(UNREACHABLE, error.into_message());
-        Ok(self.memory.learns(session).map_err(failed)?)
+        Ok(self.sessions.store(session).map_err(failed)?)
     }
 
     fn message(&self, ask: &Ask, era: Option<&Era>) -> Message {

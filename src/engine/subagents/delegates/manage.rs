@@ -14,7 +14,7 @@ use crate::host::Sql;
 use crate::json;
 use crate::store::children;
 use crate::store::children::{Child, ChildState};
-use crate::store::log::Event;
+use crate::store::log_record::Event;
 use crate::store::runs::Parking;
 use crate::store::state::State;
 

@@ -1,11 +1,11 @@
-//! Log rows of a step that its other rows do not imply.
+//! Log rows of attempts that a crash or a stop has cut off, and the bodies of requests and responses.
 
 use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
-use crate::store::log::{Attempt, LostAttempt, UnfinishedReason};
+use crate::store::log_record::{Attempt, LostAttempt, UnfinishedReason};
 use crate::store::logs::insert;
 use crate::store::runs::Step;
 use crate::store::state::State;
