@@ -63,23 +63,23 @@ pub fn check_body(route: &MemoryRoute, body: &str) -> Result<()> {
 }
 
 /// Responds to a request.
-pub(crate) async fn answer(book: &MemoryStore<'_>, request: MemoryRequest<'_>) -> Result<Reply> {
+pub(crate) async fn answer(memory_store: &MemoryStore<'_>, request: MemoryRequest<'_>) -> Result<Reply> {
     match request.route {
-        MemoryRoute::Get => Ok(Reply::json(200, &book.describe()?)),
-        MemoryRoute::Clear => book.clear().map(|()| Reply::empty(204)),
+        MemoryRoute::Get => Ok(Reply::json(200, &memory_store.describe()?)),
+        MemoryRoute::Clear => memory_store.clear().map(|()| Reply::empty(204)),
         MemoryRoute::AddDocument => {
-            let document = document_of(book, request)?;
-            Ok(Reply::json(202, &json!({ "document": document_json(&book.add(document)?) })))
+            let document = document_of(memory_store, request)?;
+            Ok(Reply::json(202, &json!({ "document": document_json(&memory_store.add(document)?) })))
         }
-        MemoryRoute::ListDocuments => Ok(Reply::json(200, &book.list(request.query)?)),
-        MemoryRoute::Logs => Ok(Reply::json(200, &logged(book, request.query)?)),
+        MemoryRoute::ListDocuments => Ok(Reply::json(200, &memory_store.list(request.query)?)),
+        MemoryRoute::Logs => Ok(Reply::json(200, &logged(memory_store, request.query)?)),
         MemoryRoute::GetDocument(id) => {
-            Ok(Reply::json(200, &json!({ "document": document_json(&book.document(id)?) })))
+            Ok(Reply::json(200, &json!({ "document": document_json(&memory_store.document(id)?) })))
         }
-        MemoryRoute::DeleteDocument(id) => book.delete(id).map(|()| Reply::empty(204)),
+        MemoryRoute::DeleteDocument(id) => memory_store.delete(id).map(|()| Reply::empty(204)),
         MemoryRoute::Search => {
-            let wanted = wanted_of(request.body, book.memory.retrieval.top_k)?;
-            let found = search(book, SearchQuery { requests: request.requests, ..wanted }).await?;
+            let wanted = wanted_of(request.body, memory_store.memory.retrieval.top_k)?;
+            let found = search(memory_store, SearchQuery { requests: request.requests, ..wanted }).await?;
             let results: Vec<Value> = found
                 .hits
                 .iter()
@@ -100,23 +100,23 @@ pub(crate) async fn answer(book: &MemoryStore<'_>, request: MemoryRequest<'_>) -
 }
 
 /// Searches, without vectors if the query's vector does not arrive in time.
-async fn search(book: &MemoryStore<'_>, wanted: SearchQuery) -> Result<SearchResults> {
-    let mut watch = Deadline::for_ms(book.keeper.host(), limits::MEMORY_SEARCH_MS);
-    let found = match watch.within(book.search(&wanted)).await {
+async fn search(memory_store: &MemoryStore<'_>, wanted: SearchQuery) -> Result<SearchResults> {
+    let mut watch = Deadline::for_ms(memory_store.memory_host.host(), limits::MEMORY_SEARCH_MS);
+    let found = match watch.within(memory_store.search(&wanted)).await {
         Some(found) => found?,
         None => {
-            let found = book.search(&SearchQuery { mode: Mode::Text, ..wanted }).await?;
+            let found = memory_store.search(&SearchQuery { mode: Mode::Text, ..wanted }).await?;
             let error = format!("the model gave no vector within {} s", limits::MEMORY_SEARCH_MS / 1000);
             SearchResults { degraded: true, error: Some(error), ..found }
         }
     };
-    book.log_requests()?;
+    memory_store.log_requests()?;
     Ok(found)
 }
 
 /// Requests of a shared memory to its model, newest first. Those of a thread's own memory are in the thread's
 /// log.
-fn logged(book: &MemoryStore<'_>, query: &Query) -> Result<Value> {
+fn logged(memory_store: &MemoryStore<'_>, query: &Query) -> Result<Value> {
     let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
     let before = match query.get("cursor").filter(|cursor| !cursor.is_empty()) {
         None => i64::MAX >> 11,
@@ -124,14 +124,14 @@ fn logged(book: &MemoryStore<'_>, query: &Query) -> Result<Value> {
             Error::new(Code::BadCursor, format!("`cursor` is none of this list: “{cursor}”.")).at("cursor")
         })?,
     };
-    if book.memory.scope == MemoryScope::Thread {
+    if memory_store.memory.scope == MemoryScope::Thread {
         let text = "The requests of a thread's own memory are in the thread's log.";
         return Err(Error::new(Code::NotFound, text).hint("GET /api/threads/:id/logs"));
     }
     let mut page = Page::new(limit);
     let mut last = None;
-    if logs::is_there(book.sql()) {
-        logs::page(book.sql(), before, |entry| {
+    if logs::is_there(memory_store.sql()) {
+        logs::page(memory_store.sql(), before, |entry| {
             let id = entry.public_id();
             let flow = page.add(|| Ok(Value::Object(entry.fields())))?;
             if flow.is_continue() {
@@ -148,7 +148,7 @@ fn document_json(doc: &Doc) -> Value {
     doc.to_json()
 }
 
-fn document_of(book: &MemoryStore<'_>, request: MemoryRequest<'_>) -> Result<NewDocument> {
+fn document_of(memory_store: &MemoryStore<'_>, request: MemoryRequest<'_>) -> Result<NewDocument> {
     let mut body = Body::parse(request.body)?.known(DOCUMENT)?;
     let path = body.string("path")?;
     let text = body.string("text")?;
@@ -181,7 +181,8 @@ fn document_of(book: &MemoryStore<'_>, request: MemoryRequest<'_>) -> Result<New
     }
     let once = key.is_none() && request.idempotency_key.is_some();
     let given = key.or_else(|| request.idempotency_key.map(|key| format!("request:{key}")));
-    let key = given.unwrap_or_else(|| format!("doc-{}", from_random(book.keeper.host().random())));
+    let key =
+        given.unwrap_or_else(|| format!("doc-{}", from_random(memory_store.memory_host.host().random())));
     let (title, url) = (body.string("title")?, body.string("url")?);
     for (field, value) in [("key", Some(&key)), ("title", title.as_ref()), ("url", url.as_ref())] {
         let length = value.map_or(1, |value| value.chars().count());

@@ -56,8 +56,8 @@ impl MemoryStore<'_> {
     /// Adds a document, and schedules its indexing.
     pub(super) fn add(&self, document: NewDocument) -> Result<Doc> {
         let document = self.cleaned(document)?;
-        if !self.keeper.has_tables()? {
-            self.keeper.make_tables()?;
+        if !self.memory_host.has_tables()? {
+            self.memory_host.make_tables()?;
         }
         let identity = self.identity();
         self.change(|sql| {
@@ -110,10 +110,10 @@ impl MemoryStore<'_> {
     }
 
     pub(crate) fn cleaned(&self, mut document: NewDocument) -> Result<NewDocument> {
-        let clean = |text: String| self.keeper.clean(text);
+        let clean = |text: String| self.memory_host.clean(text);
         document.title = document.title.map(clean);
         document.url = document.url.map(clean);
-        document.text = self.keeper.clean(std::mem::take(&mut document.text));
+        document.text = self.memory_host.clean(std::mem::take(&mut document.text));
         if document.text.trim().is_empty() {
             return Err(Error::field("text", "The document has no text."));
         }
@@ -171,7 +171,7 @@ impl MemoryStore<'_> {
 
     /// The row of this memory; `None` before its first document.
     fn store_row(&self) -> Result<Option<Store>> {
-        if !self.keeper.has_tables()? {
+        if !self.memory_host.has_tables()? {
             return Ok(None);
         }
         stores::find(self.sql(), &self.memory.name)

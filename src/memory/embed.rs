@@ -79,7 +79,7 @@ impl MemoryStore<'_> {
         texts: &[&str],
         attempt: u32,
     ) -> Result<Vec<Vec<f32>>, ProviderError> {
-        let host = self.keeper.host();
+        let host = self.memory_host.host();
         let started_us = host.now_us();
         self.asked.borrow_mut().push(VectorRequest {
             memory: self.memory.name.clone(),
@@ -90,7 +90,7 @@ impl MemoryStore<'_> {
             retry_source: self.retry.source,
             end: None,
         });
-        let deployment = |name: &str| self.keeper.deployment(name);
+        let deployment = |name: &str| self.memory_host.deployment(name);
         let embedder = Embedder { host, model, deployment: &deployment };
         let most = model.timeouts.first_chunk_us();
         let (limit, silence) = match self.retry.timeout_us.filter(|us| *us < most) {
@@ -100,7 +100,7 @@ impl MemoryStore<'_> {
         let mut watch = Deadline::new(host, started_us + limit);
         let given = watch.within(embedder.embed(of, texts)).await;
         let given = given.unwrap_or_else(|| Err(ProviderError::timeout(silence)));
-        let given = given.map_err(|error| error.told(|text| self.keeper.clean(text)));
+        let given = given.map_err(|error| error.told(|text| self.memory_host.clean(text)));
         let (tokens, model) = match &given {
             Ok(vectors) => (Ok(vectors.tokens), vectors.model.clone()),
             Err(error) => (Err(error.clone()), None),
@@ -120,7 +120,7 @@ impl MemoryStore<'_> {
         requests: Option<u32>,
     ) -> Result<Vec<Vec<f32>>, ProviderError> {
         let most = requests.unwrap_or(self.retry.max_attempts);
-        let host = self.keeper.host();
+        let host = self.memory_host.host();
         let mut attempt = 1;
         loop {
             let error = match self.embed(model, TextRole::Query, &[question], attempt).await {
@@ -149,7 +149,7 @@ impl MemoryStore<'_> {
     /// The pause after consecutive failures of a model: the policy's, then an exponential one.
     pub(crate) fn pause_after(&self, error: &ProviderError, failures: u32) -> i64 {
         let wished = error.retry_after_ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
-        let random = self.keeper.host().random();
+        let random = self.memory_host.host().random();
         let pause = match self.tries_again(error, failures) {
             true => backoff_us(&self.retry, failures, random, None),
             false => pause_us(failures, random),

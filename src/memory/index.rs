@@ -39,7 +39,7 @@ pub(crate) enum Step {
 impl MemoryStore<'_> {
     /// Runs one step. `attempt`: number of this request for the next vectors.
     pub(crate) async fn index(&self, attempt: u32) -> Result<Step> {
-        if !self.keeper.has_tables()? {
+        if !self.memory_host.has_tables()? {
             return Ok(Step::Done);
         }
         let sql = self.sql();

@@ -76,7 +76,7 @@ pub(crate) type UnloggedRequests<'a> = Option<(&'a Model, &'a [VectorRequest])>;
 
 /// One memory.
 pub(crate) struct MemoryStore<'a> {
-    keeper: &'a dyn MemoryHost,
+    memory_host: &'a dyn MemoryHost,
     pub(crate) memory: &'a Memory,
     /// The model for its vectors.
     pub(crate) model: Option<&'a Model>,
@@ -88,7 +88,7 @@ pub(crate) struct MemoryStore<'a> {
 
 impl<'a> MemoryStore<'a> {
     pub(crate) fn new(
-        keeper: &'a dyn MemoryHost,
+        memory_host: &'a dyn MemoryHost,
         catalog: &'a Catalog,
         memory: &'a Memory,
     ) -> MemoryStore<'a> {
@@ -99,7 +99,7 @@ impl<'a> MemoryStore<'a> {
             ..PolicySources::default()
         };
         let retry = EffectivePolicy::of(RetryKind::Embedding, places);
-        MemoryStore { keeper, memory, model, retry, asked: RefCell::default() }
+        MemoryStore { memory_host, memory, model, retry, asked: RefCell::default() }
     }
 
     /// Sets the retry policy of a run.
@@ -108,18 +108,18 @@ impl<'a> MemoryStore<'a> {
     }
 
     fn sql(&self) -> &'a dyn Sql {
-        self.keeper.host().sql()
+        self.memory_host.host().sql()
     }
 
     fn now_us(&self) -> i64 {
-        self.keeper.host().now_us()
+        self.memory_host.host().now_us()
     }
 
     /// Identity of the model and its options, on which the vectors depend; empty without a model.
     pub(crate) fn identity(&self) -> String {
         let Some(model) = self.model else { return String::new() };
-        let deployment = |name: &str| self.keeper.deployment(name);
-        Embedder { host: self.keeper.host(), model, deployment: &deployment }.identity()
+        let deployment = |name: &str| self.memory_host.deployment(name);
+        Embedder { host: self.memory_host.host(), model, deployment: &deployment }.identity()
     }
 
     /// Runs a transaction and returns its value.
@@ -139,7 +139,7 @@ impl<'a> MemoryStore<'a> {
     ) -> Result<T> {
         let asked = self.model.filter(|_| !asked.is_empty()).map(|model| (model, asked));
         let (mut work, mut value) = (Some(work), None);
-        self.keeper.change(&self.memory.name, asked, &mut |sql| {
+        self.memory_host.change(&self.memory.name, asked, &mut |sql| {
             let work = work.take().ok_or_else(|| Error::internal("a change was made twice"))?;
             let (given, owes) = work(sql)?;
             value = Some(given);

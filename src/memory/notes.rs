@@ -95,9 +95,9 @@ impl MemoryStore<'_> {
     pub(crate) fn change_note(&self, change: NoteChange) -> Result<String> {
         let change = self.clean_change(change)?;
         let new = matches!(change, NoteChange::Save(_));
-        let mut there = self.keeper.has_tables()?;
+        let mut there = self.memory_host.has_tables()?;
         if new && !there {
-            self.keeper.make_tables()?;
+            self.memory_host.make_tables()?;
             there = true;
         }
         self.change(|sql| self.note(sql, &change, there))
@@ -106,8 +106,8 @@ impl MemoryStore<'_> {
     /// Applies a delivered change once. Returns the text for the model.
     pub(super) fn apply(&self, request: NoteRequest) -> Result<String> {
         let change = self.clean_change(request.change)?;
-        if !self.keeper.has_tables()? {
-            self.keeper.make_tables()?;
+        if !self.memory_host.has_tables()? {
+            self.memory_host.make_tables()?;
         }
         let now = self.now_us();
         self.change(|sql| match table::record_entry(sql, &request.key, now)? {
@@ -116,7 +116,7 @@ impl MemoryStore<'_> {
         })
     }
 
-    /// `there`: whether the tables exist. Read before, because the keeper cannot be called within its
+    /// `there`: whether the tables exist. Read before, because the host cannot be called within its
     /// transaction.
     fn note(&self, sql: &dyn Sql, change: &NoteChange, there: bool) -> Result<(String, PendingWork)> {
         let owes = match change {

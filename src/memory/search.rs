@@ -85,7 +85,7 @@ const UNPAID: &str = "the budget does not pay for it";
 impl MemoryStore<'_> {
     pub(crate) async fn search(&self, wanted: &SearchQuery) -> Result<SearchResults> {
         check_query(&wanted.query)?;
-        if !self.keeper.has_tables()? || stores::find(self.sql(), &self.memory.name)?.is_none() {
+        if !self.memory_host.has_tables()? || stores::find(self.sql(), &self.memory.name)?.is_none() {
             return Ok(SearchResults::default());
         }
         let mut found = SearchResults::default();
@@ -215,7 +215,7 @@ fn slots_of(sql: &dyn Sql, of: &[i64]) -> Result<Vec<i64>> {
 }
 
 /// The current text of earlier results; `None` if it was deleted.
-pub(crate) fn place(sql: &dyn Sql, name: &str, chunks: &[i64], score: f64) -> Result<Option<Hit>> {
+pub(crate) fn current_hit(sql: &dyn Sql, name: &str, chunks: &[i64], score: f64) -> Result<Option<Hit>> {
     let Some(store) = stores::find(sql, name)? else { return Ok(None) };
     let ranked: Vec<(i64, f64)> = chunks.iter().map(|chunk| (*chunk, score)).collect();
     Ok(hits(sql, store.id, &ranked)?.into_iter().next())

@@ -43,6 +43,6 @@ pub(super) fn charge_sized(
         // The remaining budget is unchanged, so a request that it does not allow was never sent.
         Err(_) => return,
     };
-    ledger.book(&estimate::lost(model, request, MaxTokens { input, output }));
+    ledger.charge(&estimate::lost(model, request, MaxTokens { input, output }));
     ledger.estimated = true;
 }

@@ -64,7 +64,7 @@ impl Budgets<'_> {
             return self.charge_thread(state, sql, used);
         };
         if let Some(ledger) = &mut active.ledger {
-            ledger.book(used);
+            ledger.charge(used);
             ledger.estimated = true;
         }
         active.update(sql)
@@ -79,7 +79,7 @@ impl Budgets<'_> {
             && let Some(ledger) = &mut run.ledger
         {
             // The report of the active run contains it.
-            ledger.book(used);
+            ledger.charge(used);
             return run.update(sql);
         }
         state.meta.budget.get_or_insert_default().late.add(used);

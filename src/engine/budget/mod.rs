@@ -166,7 +166,7 @@ impl Budgets<'_> {
     pub(super) fn charge_time(&self, run: &mut Run, now: i64) {
         if let Some(ledger) = &mut run.ledger {
             let us = self.ephemeral.spending.uncharged_us(now);
-            ledger.book(&Amounts::of(Unit::Time, us));
+            ledger.charge(&Amounts::of(Unit::Time, us));
             if self.ephemeral.spending.since_us.get().is_some() {
                 self.ephemeral.spending.since_us.set(Some(now));
             }
@@ -233,7 +233,7 @@ impl Budgets<'_> {
         let steps = run.steps_done();
         let Some(ledger) = &mut run.ledger else { return Ok(()) };
         ledger.close_step();
-        ledger.book(&underway);
+        ledger.charge(&underway);
         let unknown = ledger.unseen.saturating_add(u32::try_from(cut.saturating_sub(n)).unwrap_or(u32::MAX));
         ledger.unseen = 0;
         ledger.charge_unknown(steps, &bound, unknown);

@@ -30,13 +30,13 @@ impl Budgets<'_> {
     /// How often a question's vector may be requested, by a search of the active run or one outside runs.
     pub(crate) fn reserve_query(
         &self,
-        book: &MemoryStore<'_>,
+        memory_store: &MemoryStore<'_>,
         question: &str,
         run: Option<&Definitions<'_>>,
     ) -> Result<RequestAllowance> {
-        let Some(model) = book.model else { return Ok(RequestAllowance::default()) };
+        let Some(model) = memory_store.model else { return Ok(RequestAllowance::default()) };
         let bytes = bytes_of(model, TextRole::Query, std::iter::once(question));
-        let most = book.retry.max_attempts;
+        let most = memory_store.retry.max_attempts;
         let found = match run {
             Some(definitions) => self.reserve_in_run(definitions, model, bytes, most)?,
             None => self.reserve_vectors(model, bytes, most)?,

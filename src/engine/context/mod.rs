@@ -53,7 +53,7 @@ impl ModelContext<'_> {
             self.hooks().after_system(definitions, step, self.variables().redact(rendered)).await?;
         let system = self.system(self.variables().redact(rendered));
         let parts = SystemMessages {
-            memory: self.memories().recalled(definitions).await?,
+            memory: self.memories().recalled_message(definitions).await?,
             ..SystemMessages::of(system)
         };
         let (mut parts, mut space) = self.parts(definitions, model, parts)?;

@@ -66,8 +66,8 @@ struct MessageBatch {
 
 impl Memories<'_> {
     /// One step.
-    pub(super) async fn take_sources(&self, book: &MemoryStore<'_>) -> Result<StepOutcome> {
-        let memory = book.memory;
+    pub(super) async fn take_sources(&self, memory_store: &MemoryStore<'_>) -> Result<StepOutcome> {
+        let memory = memory_store.memory;
         let name = memory.name.as_str();
         let (pending, taken) = self.read_mut(|state, sql| {
             if state.meta.terminated_us.is_some() || !sources::is_there(state, sql) {
@@ -84,12 +84,12 @@ impl Memories<'_> {
             self.make_tables()?;
         }
         match pending {
-            Some(pending) if pending.kind == Kind::File => self.take_file(book, &pending.of).await?,
-            Some(pending) if pending.kind == Kind::Tree => self.ingest_directory(book, pending)?,
-            Some(pending) if pending.kind == Kind::Message => self.take_again(book, &pending)?,
-            Some(pending) => self.delete_hidden(book, &pending)?,
+            Some(pending) if pending.kind == Kind::File => self.take_file(memory_store, &pending.of).await?,
+            Some(pending) if pending.kind == Kind::Tree => self.ingest_directory(memory_store, pending)?,
+            Some(pending) if pending.kind == Kind::Message => self.take_again(memory_store, &pending)?,
+            Some(pending) => self.delete_hidden(memory_store, &pending)?,
             None if self.outbox_is_full(memory)? => return Ok(StepOutcome::Waits),
-            None => self.take_messages(book, &taken)?,
+            None => self.take_messages(memory_store, &taken)?,
         }
         Ok(StepOutcome::More)
     }
@@ -105,16 +105,16 @@ impl Memories<'_> {
     }
 
     /// Takes in the next messages of runs that have ended.
-    fn take_messages(&self, book: &MemoryStore<'_>, taken: &IngestProgress) -> Result<()> {
-        let said = self.said(book, taken)?;
-        self.keep(book, said.documents, said.refused, |sql| {
-            let now = sources::taken(sql, &book.memory.name)?.unwrap_or_default();
+    fn take_messages(&self, memory_store: &MemoryStore<'_>, taken: &IngestProgress) -> Result<()> {
+        let said = self.said(memory_store, taken)?;
+        self.keep(memory_store, said.documents, said.refused, |sql| {
+            let now = sources::taken(sql, &memory_store.memory.name)?.unwrap_or_default();
             let messages = now.messages.max(said.upto);
-            sources::set_taken(sql, &book.memory.name, &IngestProgress { messages, ..now })
+            sources::set_taken(sql, &memory_store.memory.name, &IngestProgress { messages, ..now })
         })
     }
 
-    fn said(&self, book: &MemoryStore<'_>, taken: &IngestProgress) -> Result<MessageBatch> {
+    fn said(&self, memory_store: &MemoryStore<'_>, taken: &IngestProgress) -> Result<MessageBatch> {
         let mut found: Vec<Row> = Vec::new();
         let mut upto = taken.upto;
         self.read(|_, sql| {
@@ -132,7 +132,7 @@ impl Memories<'_> {
         })?;
         let mut said = MessageBatch { documents: Vec::new(), refused: Vec::new(), upto };
         for row in &found {
-            match self.document_of(book, row)? {
+            match self.document_of(memory_store, row)? {
                 Ok(document) => said.documents.extend(document),
                 Err(refused) => said.refused.push(refused),
             }
@@ -141,26 +141,26 @@ impl Memories<'_> {
     }
 
     /// Takes in the current version of an edited message.
-    fn take_again(&self, book: &MemoryStore<'_>, pending: &PendingSource) -> Result<()> {
+    fn take_again(&self, memory_store: &MemoryStore<'_>, pending: &PendingSource) -> Result<()> {
         let seq = pending.of.parse().unwrap_or_default();
         let row = self.read(|_, sql| rows::find(sql, seq))?;
         let shown = row
             .filter(|row| row.depth == 0 && !row.silent && matches!(row.role, Role::User | Role::Assistant));
         let (mut documents, mut refused) = (Vec::new(), Vec::new());
-        match shown.map(|row| self.document_of(book, &row)).transpose()? {
+        match shown.map(|row| self.document_of(memory_store, &row)).transpose()? {
             Some(Ok(document)) => documents.extend(document),
             Some(Err(why)) => refused.push(why),
             None => {}
         }
-        self.keep(book, documents, refused, |sql| {
-            sources::done(sql, &book.memory.name, pending.kind, &pending.of)
+        self.keep(memory_store, documents, refused, |sql| {
+            sources::done(sql, &memory_store.memory.name, pending.kind, &pending.of)
         })
     }
 
     /// The document of a message; `None` for a message without text.
     fn document_of(
         &self,
-        book: &MemoryStore<'_>,
+        memory_store: &MemoryStore<'_>,
         row: &Row,
     ) -> Result<Result<Option<NewDocument>, Rejection>> {
         if row.is_status() || row.content.as_deref().is_none_or(|text| text.trim().is_empty()) {
@@ -168,7 +168,7 @@ impl Memories<'_> {
         }
         let (key, thread, id) = self.read(|state, _| {
             let meta = &state.meta;
-            Ok((message_key(state, book.memory, row.seq), meta.thread_id.clone(), row.id(&meta.stem)))
+            Ok((message_key(state, memory_store.memory, row.seq), meta.thread_id.clone(), row.id(&meta.stem)))
         })?;
         let text = row.content.clone().unwrap_or_default();
         if text.len() > limits::MEMORY_MESSAGE_BYTES {
@@ -191,13 +191,13 @@ impl Memories<'_> {
             ..NewDocument::default()
         };
         // Some texts have nothing left after secrets are removed.
-        Ok(Ok(book.cleaned(document).ok()))
+        Ok(Ok(memory_store.cleaned(document).ok()))
     }
 
     /// Stores documents in their memory, and the position in the same transaction.
     fn keep(
         &self,
-        book: &MemoryStore<'_>,
+        memory_store: &MemoryStore<'_>,
         documents: Vec<NewDocument>,
         refused: Vec<Rejection>,
         noted: impl FnOnce(&dyn Sql) -> Result<()>,
@@ -206,24 +206,24 @@ impl Memories<'_> {
             let key = document.key.clone();
             (key, DocumentChange::Keep(Box::new(document)))
         });
-        self.record_results(book, fates.collect(), refused, noted)
+        self.record_results(memory_store, fates.collect(), refused, noted)
     }
 
     fn record_results(
         &self,
-        book: &MemoryStore<'_>,
+        memory_store: &MemoryStore<'_>,
         fates: Vec<(String, DocumentChange)>,
         mut refused: Vec<Rejection>,
         noted: impl FnOnce(&dyn Sql) -> Result<()>,
     ) -> Result<()> {
-        let memory = book.memory;
-        let identity = book.identity();
+        let memory = memory_store.memory;
+        let identity = memory_store.identity();
         self.transition(|state, sql| {
             for (key, fate) in fates {
                 match (memory.scope, fate) {
                     (MemoryScope::Thread, DocumentChange::Keep(document)) => {
                         let store = stores::open(sql, &memory.name, &identity)?;
-                        match book.store(sql, &store, &document) {
+                        match memory_store.store(sql, &store, &document) {
                             Ok(_) => {}
                             Err(error) if error.code == Code::MemoryFull => {
                                 // Deletes the previous version first.
@@ -259,8 +259,8 @@ impl Memories<'_> {
     }
 
     /// Takes in the current version of a changed file.
-    async fn take_file(&self, book: &MemoryStore<'_>, path: &str) -> Result<()> {
-        let memory = book.memory;
+    async fn take_file(&self, memory_store: &MemoryStore<'_>, path: &str) -> Result<()> {
+        let memory = memory_store.memory;
         let at = FilePath::parse("path", path)?;
         let (row, known) = self.read(|_, sql| {
             let row = files::find(sql, &at)?.filter(|row| row.kind == FileKind::File);
@@ -275,14 +275,14 @@ impl Memories<'_> {
         let fate = match &row {
             Some(row) if taken => {
                 if let Some(doc) = known.filter(|doc| is_of(doc, row)) {
-                    return self.record_results(book, Vec::new(), refused, |sql| {
+                    return self.record_results(memory_store, Vec::new(), refused, |sql| {
                         // The file may have been moved, with the same text.
                         let doc = Doc { title: Some(path.to_owned()), meta: Some(meta_of(row)), ..doc };
                         docs::update(sql, &doc)?;
                         sources::done(sql, &memory.name, Kind::File, path)
                     });
                 }
-                match self.document_of_file(book, path).await? {
+                match self.document_of_file(memory_store, path).await? {
                     Ok(document) => document
                         .map_or(DocumentChange::Forget, |document| DocumentChange::Keep(Box::new(document))),
                     Err(why) => {
@@ -294,7 +294,7 @@ impl Memories<'_> {
             _ => DocumentChange::Forget,
         };
         let read = row.map(|row| row.id);
-        self.record_results(book, vec![(file_key(path), fate)], refused, |sql| {
+        self.record_results(memory_store, vec![(file_key(path), fate)], refused, |sql| {
             // If the content was replaced during the read, the result is discarded and the new content is
             // taken in later.
             let now = files::find(sql, &at)?.filter(|row| row.kind == FileKind::File);
@@ -308,7 +308,7 @@ impl Memories<'_> {
     /// The document of a file; `None` if it has no text, or was deleted.
     async fn document_of_file(
         &self,
-        book: &MemoryStore<'_>,
+        memory_store: &MemoryStore<'_>,
         path: &str,
     ) -> Result<Result<Option<NewDocument>, Rejection>> {
         let read = match self.document_file(path).await {
@@ -332,18 +332,18 @@ impl Memories<'_> {
             text,
             ..NewDocument::default()
         };
-        Ok(Ok(book.cleaned(document).ok()))
+        Ok(Ok(memory_store.cleaned(document).ok()))
     }
 
     /// Scans the next files below a directory, and the documents from it.
-    fn ingest_directory(&self, book: &MemoryStore<'_>, pending: PendingSource) -> Result<()> {
-        let name = book.memory.name.as_str();
-        let patterns = Patterns::of(book.memory);
+    fn ingest_directory(&self, memory_store: &MemoryStore<'_>, pending: PendingSource) -> Result<()> {
+        let name = memory_store.memory.name.as_str();
+        let patterns = Patterns::of(memory_store.memory);
         let directory = FilePath::parse("path", &pending.of)?;
         self.transition(|state, sql| {
             let mut next = pending.clone();
             let mut paths: Vec<String> = Vec::new();
-            let listed = self.is_listed(state, book.memory);
+            let listed = self.is_listed(state, memory_store.memory);
             let (mut seen, mut work) = (0, 0);
             let mut full = false;
             files::tree::each_path(sql, pending.place, |id, path| {
@@ -381,9 +381,9 @@ impl Memories<'_> {
     }
 
     /// Deletes some of the hidden documents.
-    fn delete_hidden(&self, book: &MemoryStore<'_>, pending: &PendingSource) -> Result<()> {
-        let name = book.memory.name.as_str();
-        book.change(|sql| {
+    fn delete_hidden(&self, memory_store: &MemoryStore<'_>, pending: &PendingSource) -> Result<()> {
+        let name = memory_store.memory.name.as_str();
+        memory_store.change(|sql| {
             let store = stores::find(sql, name)?;
             let hidden = store.map(|store| docs::hidden(sql, store.id, GONE)).transpose()?;
             let hidden = hidden.unwrap_or_default();

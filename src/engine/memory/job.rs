@@ -33,10 +33,10 @@ impl Memories<'_> {
             // The memory is no longer defined, so nothing is searched and nothing is due.
             return Ok(JobEnd::Done(Box::new(|_, _| Ok(None))));
         };
-        let book = MemoryStore::new(self.0, &self.catalog, memory);
+        let memory_store = MemoryStore::new(self.0, &self.catalog, memory);
         let name = memory.name.clone();
         for _ in 0..STEPS {
-            match self.take_sources(&book).await {
+            match self.take_sources(&memory_store).await {
                 Ok(StepOutcome::More) => {}
                 Ok(StepOutcome::Nothing) if memory.scope == MemoryScope::Thread => break,
                 Ok(StepOutcome::Nothing) => {
@@ -57,35 +57,38 @@ impl Memories<'_> {
         for n in 0..STEPS {
             // A successful step shows that the model is available again.
             let attempt = if n == 0 { failed + 1 } else { 1 };
-            let afforded = match self.afford_texts(&book)? {
-                Ok(afforded) => afforded,
-                Err(error) => return self.without_vectors(&book, attempt, error),
+            let reserved = match self.reserve_texts(&memory_store)? {
+                Ok(reserved) => reserved,
+                Err(error) => return self.without_vectors(&memory_store, attempt, error),
             };
-            let step = book.index(attempt).await?;
-            drop(afforded);
+            let step = memory_store.index(attempt).await?;
+            drop(reserved);
             match step {
                 Step::More => {}
                 Step::Done => {
                     return Ok(JobEnd::Done(Box::new(move |state, sql| left(state, sql, &name))));
                 }
-                Step::Failed(error) => return self.without_vectors(&book, attempt, error),
+                Step::Failed(error) => return self.without_vectors(&memory_store, attempt, error),
             }
         }
         Ok(JobEnd::Done(Box::new(|_, _| Ok(Some("{}".to_owned())))))
     }
 
     /// Charges the next request for vectors as in progress; an error if no budget covers it.
-    fn afford_texts(&self, book: &MemoryStore<'_>) -> Result<Result<Option<Reservation>, ProviderError>> {
-        let Some(model) = book.model else { return Ok(Ok(None)) };
+    fn reserve_texts(
+        &self,
+        memory_store: &MemoryStore<'_>,
+    ) -> Result<Result<Option<Reservation>, ProviderError>> {
+        let Some(model) = memory_store.model else { return Ok(Ok(None)) };
         let next = self.read(|state, sql| {
             if !self.budgets().has_ledger(state, sql)? {
                 return Ok(None);
             }
-            next_request(sql, &book.memory.name, model)
+            next_request(sql, &memory_store.memory.name, model)
         })?;
         let Some((_, bytes)) = next else { return Ok(Ok(None)) };
-        let afforded = self.budgets().reserve_vectors(model, bytes, 1)?;
-        Ok(afforded.map(|afforded| afforded.underway).map_err(|exceeded| {
+        let reserved = self.budgets().reserve_vectors(model, bytes, 1)?;
+        Ok(reserved.map(|reserved| reserved.underway).map_err(|exceeded| {
             ProviderError::new(
                 ProviderCode::Unknown,
                 format!("{} Its texts get no vectors.", exceeded.text()),
@@ -95,10 +98,15 @@ impl Memories<'_> {
 
     /// The end of an attempt without vectors. Retries follow the policy, and then become less and less
     /// frequent.
-    fn without_vectors(&self, book: &MemoryStore<'_>, failures: u32, error: ProviderError) -> Result<JobEnd> {
-        book.log_requests()?;
-        let pause_us = book.pause_after(&error, failures);
-        let (name, message) = (book.memory.name.clone(), error.message.clone());
+    fn without_vectors(
+        &self,
+        memory_store: &MemoryStore<'_>,
+        failures: u32,
+        error: ProviderError,
+    ) -> Result<JobEnd> {
+        memory_store.log_requests()?;
+        let pause_us = memory_store.pause_after(&error, failures);
+        let (name, message) = (memory_store.memory.name.clone(), error.message.clone());
         Ok(JobEnd::Later {
             error: error.message,
             pause_us,

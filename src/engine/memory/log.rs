@@ -58,16 +58,16 @@ impl Memories<'_> {
     pub(super) fn log_search(
         &self,
         definitions: &Definitions<'_>,
-        book: &MemoryStore<'_>,
+        memory_store: &MemoryStore<'_>,
         searched: &SearchRecord<'_>,
     ) -> Result<()> {
         let now = self.host.now_us();
-        let asked = book.asked.take();
+        let asked = memory_store.asked.take();
         let call = searched.by.call();
         self.transition(|state, sql| {
             let run = state.active().map(|run| run.id);
             for request in &asked {
-                let Some(model) = book.model else { continue };
+                let Some(model) = memory_store.model else { continue };
                 let mut attempt = row_of(model, &definitions.prompt.name, request, now);
                 (attempt.run, attempt.step.call) = (run.unwrap_or(0), call);
                 let active = state.run.as_mut().filter(|run| run.end.is_none());
@@ -78,7 +78,7 @@ impl Memories<'_> {
                 state.log_attempt(sql, &attempt)?;
             }
             let mut data = json!({
-                "memory": book.memory.name, "by": searched.by.as_str(), "ended_at": now,
+                "memory": memory_store.memory.name, "by": searched.by.as_str(), "ended_at": now,
                 "latency_ms": (now - searched.started_us) / 1000,
             });
             if let Some(fields) = data.as_object_mut() {
@@ -126,13 +126,18 @@ impl Memories<'_> {
     pub(super) fn log_lost_search(
         &self,
         definitions: &Definitions<'_>,
-        book: &MemoryStore<'_>,
+        memory_store: &MemoryStore<'_>,
         question: &str,
         (by, times): (SearchOrigin, u32),
     ) -> Result<()> {
-        let Some(model) = book.model.filter(|_| times > 0) else { return Ok(()) };
+        let Some(model) = memory_store.model.filter(|_| times > 0) else { return Ok(()) };
         let bytes = bytes_of(model, TextRole::Query, std::iter::once(question));
-        let lost = VectorRequest::lost(&book.memory.name, (1, bytes), book.retry.source, self.host.now_us());
+        let lost = VectorRequest::lost(
+            &memory_store.memory.name,
+            (1, bytes),
+            memory_store.retry.source,
+            self.host.now_us(),
+        );
         self.transition(|state, sql| {
             let Ok(run) = state.active_mut() else { return Ok(()) };
             let mut attempt = row_of_lost(model, &definitions.prompt.name, &lost);

@@ -115,12 +115,12 @@ impl Memories<'_> {
                 None => None,
             };
         }
-        let book = MemoryStore::new(self.0, &self.catalog, memory);
+        let memory_store = MemoryStore::new(self.0, &self.catalog, memory);
         // If the budget covers no vector, the search uses words only. Until it is logged, the request counts
         // as in progress.
-        let mut afforded = RequestAllowance::default();
+        let mut reserved = RequestAllowance::default();
         if *route == MemoryRoute::Search {
-            afforded = self.budgets().reserve_query(&book, &question_of(&request.body)?, None)?;
+            reserved = self.budgets().reserve_query(&memory_store, &question_of(&request.body)?, None)?;
         }
         let asked = MemoryRequest {
             route,
@@ -128,9 +128,9 @@ impl Memories<'_> {
             idempotency_key: request.idempotency_key.as_deref(),
             body: &request.body,
             file,
-            requests: afforded.requests,
+            requests: reserved.requests,
         };
-        answer(&book, asked).await
+        answer(&memory_store, asked).await
     }
 
     /// The text of a file that becomes a document, its type, and its row.

@@ -78,25 +78,25 @@ impl Memories<'_> {
     /// the search counts as one request without a result.
     pub(super) async fn search_shared(
         &self,
-        book: &MemoryStore<'_>,
+        memory_store: &MemoryStore<'_>,
         wanted: &SearchQuery,
     ) -> Result<SearchResults> {
         let body = serde_json::to_string(wanted).map_err(Error::internal)?;
-        self.owner_of(book.memory)?;
-        if let Some(model) = book.model.filter(|_| wanted.requests != Some(0)) {
+        self.owner_of(memory_store.memory)?;
+        if let Some(model) = memory_store.model.filter(|_| wanted.requests != Some(0)) {
             let size = (1, bytes_of(model, TextRole::Query, std::iter::once(wanted.query.as_str())));
-            let name = &book.memory.name;
-            let lost = VectorRequest::lost(name, size, book.retry.source, self.host.now_us());
-            book.asked.replace(vec![lost]);
+            let name = &memory_store.memory.name;
+            let lost = VectorRequest::lost(name, size, memory_store.retry.source, self.host.now_us());
+            memory_store.asked.replace(vec![lost]);
         }
-        let mut found: SearchResults = self.ask_memory(book.memory, MemoryAsk::Find, body).await?;
-        book.asked.replace(std::mem::take(&mut found.asked));
+        let mut found: SearchResults = self.ask_memory(memory_store.memory, MemoryAsk::Find, body).await?;
+        memory_store.asked.replace(std::mem::take(&mut found.asked));
         Ok(found)
     }
 
-    /// The current content of places of a shared memory, each by the numbers of its chunks.
-    pub(super) async fn places_of(&self, memory: &Memory, places: &[&[i64]]) -> Result<Vec<Option<Hit>>> {
-        let body = serde_json::to_string(places).map_err(Error::internal)?;
+    /// The current content of hits in a shared memory, each by the numbers of its chunks.
+    pub(super) async fn current_hits(&self, memory: &Memory, hits: &[&[i64]]) -> Result<Vec<Option<Hit>>> {
+        let body = serde_json::to_string(hits).map_err(Error::internal)?;
         let mut watch = Deadline::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
         match watch.within(self.ask_memory(memory, MemoryAsk::Look, body)).await {
             Some(found) => found,

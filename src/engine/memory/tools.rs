@@ -11,7 +11,7 @@ use crate::definitions::tool::{Implementation, Tool};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::Memories;
 use crate::engine::memory::log::SearchOrigin;
-use crate::engine::memory::recall::{LabelledHit, line};
+use crate::engine::memory::recall::{LabelledHit, hit_line};
 use crate::error::{Error, Result};
 use crate::json;
 use crate::limits;
@@ -114,12 +114,12 @@ impl Memories<'_> {
         if found.hits.is_empty() {
             return Ok("Nothing was found.".to_owned());
         }
-        let first = self.note_found_by_tool(name, &found.hits)?;
+        let first = self.record_tool_hits(name, &found.hits)?;
         let lines = (first..).zip(found.hits).map(|(n, hit)| {
             let id = if hit.source == NOTE { hit.key.clone() } else { hit.document.clone() };
             let score = hit.score;
-            let marked = LabelledHit { label: format!("m{n}"), memory: name.to_owned(), hit };
-            format!("{}\n(id {id}, score {score:.2})", line(&marked))
+            let labelled = LabelledHit { label: format!("m{n}"), memory: name.to_owned(), hit };
+            format!("{}\n(id {id}, score {score:.2})", hit_line(&labelled))
         });
         Ok(lines.collect::<Vec<_>>().join("\n\n"))
     }

@@ -90,14 +90,14 @@ impl SharedMemory {
             table::update(sql, &begun)
         })?;
         self.ready_to_embed(memory).await?;
-        let book = MemoryStore::new(self, &self.catalog, memory);
+        let memory_store = MemoryStore::new(self, &self.catalog, memory);
         for n in 0..STEPS {
             // After a successful step, the model counts as available.
             let attempt = if n == 0 { begun.failures + 1 } else { 1 };
-            match book.index(attempt).await? {
+            match memory_store.index(attempt).await? {
                 Step::More => {}
                 Step::Done => break,
-                Step::Failed(error) => return self.later(&book, attempt, error),
+                Step::Failed(error) => return self.later(&memory_store, attempt, error),
             }
         }
         self.host.transaction(|sql| settle(sql, &memory.name, self.host.now_us()))
@@ -113,12 +113,12 @@ impl SharedMemory {
     }
 
     /// Schedules a retry after the model failed, with growing pauses.
-    fn later(&self, book: &MemoryStore<'_>, failures: u32, error: ProviderError) -> Result<()> {
-        let name = &book.memory.name;
+    fn later(&self, memory_store: &MemoryStore<'_>, failures: u32, error: ProviderError) -> Result<()> {
+        let name = &memory_store.memory.name;
         let now = self.host.now_us();
         let message = self.redactor().text(&error.message).into_owned();
-        let pause = book.pause_after(&error, failures).min(limits::JOB_PAUSE_MAX_US);
-        book.log_requests()?;
+        let pause = memory_store.pause_after(&error, failures).min(limits::JOB_PAUSE_MAX_US);
+        memory_store.log_requests()?;
         self.host.transaction(|sql| {
             // If everything was deleted meanwhile, nothing is pending.
             if stores::find(sql, name)?.is_none() {

@@ -24,7 +24,7 @@ use crate::limits;
 use crate::memory::calls::{MemoryRequest, answer, check_body};
 use crate::memory::log::row_of;
 use crate::memory::notes::NoteRequest;
-use crate::memory::search::{Hit, SearchQuery, SearchResults, place};
+use crate::memory::search::{Hit, SearchQuery, SearchResults, current_hit};
 use crate::memory::shared::values::Values;
 use crate::memory::{MemoryHost, MemoryStore, PendingWork, UnloggedRequests, named};
 use crate::request::memory::{MemoryAsk, MemoryCall};
@@ -74,7 +74,7 @@ impl SharedMemory {
         let MemoryCall { memory, owner, ask } = call;
         let scope = if owner.is_some() { MemoryScope::Owner } else { MemoryScope::Instance };
         let memory = named(&self.catalog, &memory, scope)?;
-        let book = MemoryStore::new(&**self, &self.catalog, memory);
+        let memory_store = MemoryStore::new(&**self, &self.catalog, memory);
         match ask {
             MemoryAsk::Route { of, query, idempotency_key } => {
                 check_body(&of, body)?;
@@ -92,13 +92,13 @@ impl SharedMemory {
                     file: None,
                     requests: None,
                 };
-                answer(&book, request).await
+                answer(&memory_store, request).await
             }
             MemoryAsk::Find => {
                 self.ready_to_embed(memory).await?;
-                let found = book.search(&parse_body::<SearchQuery>(body)?).await?;
+                let found = memory_store.search(&parse_body::<SearchQuery>(body)?).await?;
                 // The caller logs the requests.
-                let found = SearchResults { asked: book.asked.take(), ..found };
+                let found = SearchResults { asked: memory_store.asked.take(), ..found };
                 Ok(Reply::json(200, &serde_json::to_value(found).map_err(Error::internal)?))
             }
             MemoryAsk::Look => {
@@ -106,7 +106,7 @@ impl SharedMemory {
                 Ok(Reply::json(200, &json!(self.look(memory, &wanted)?)))
             }
             MemoryAsk::Apply => {
-                let told = book.apply(parse_body::<NoteRequest>(body)?)?;
+                let told = memory_store.apply(parse_body::<NoteRequest>(body)?)?;
                 Ok(Reply::json(200, &json!(told)))
             }
         }
@@ -117,7 +117,7 @@ impl SharedMemory {
         if !self.has_tables()? {
             return Ok(vec![None; wanted.len()]);
         }
-        wanted.iter().map(|chunks| place(self.host.sql(), &memory.name, chunks, 0.0)).collect()
+        wanted.iter().map(|chunks| current_hit(self.host.sql(), &memory.name, chunks, 0.0)).collect()
     }
 }
 

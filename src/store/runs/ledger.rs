@@ -185,7 +185,7 @@ impl Ledger {
     }
 
     /// Charges use that no row of the log holds, or not as an attempt.
-    pub(crate) fn book(&mut self, used: &Amounts) {
+    pub(crate) fn charge(&mut self, used: &Amounts) {
         self.spent.add(used);
     }
 
@@ -271,7 +271,7 @@ impl Ledger {
                 }
             }
         }
-        self.book(&used);
+        self.charge(&used);
         self.estimated = true;
     }
 }

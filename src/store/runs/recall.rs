@@ -16,7 +16,7 @@ pub(crate) struct Recall {
     /// Number of results that were put before the model; `None` until it is computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) injected: Option<usize>,
-    /// In the order of the marks, from `m1` on.
+    /// In the order of the labels, from `m1` on.
     pub(crate) found: Vec<RecallHit>,
 }
 
