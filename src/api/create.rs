@@ -137,7 +137,7 @@ impl Api<'_> {
             PreviousThread::read(self.host.sql())?.precede(&mut meta);
         }
         let mut state = State::created(meta);
-        state.created_told = self.hooks().nobody_is_told(&state.meta.agent);
+        state.creation_handled = self.hooks().has_no_created_hook(&state.meta.agent);
         // Of an object that is new all this is known.
         state.effects.set(Tally::of_none());
         self.ephemeral.alarm.is_none();

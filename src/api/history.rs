@@ -85,5 +85,5 @@ pub(super) fn store(
         })
         .collect();
     state.insert_stored(sql, &rows)?;
-    Ok(rows.into_iter().rev().find(Row::is_said))
+    Ok(rows.into_iter().rev().find(Row::is_visible))
 }

@@ -106,7 +106,7 @@ impl Api<'_> {
             row.insert(sql)?;
         }
         state.max_seq = state.max_seq.max(copied.fork.upto);
-        self.outbox().post_earlier(state, sql, copied.rows.iter().rev().find(|row| row.is_said()), now)?;
+        self.outbox().post_earlier(state, sql, copied.rows.iter().rev().find(|row| row.is_visible()), now)?;
         // Copied messages must not enter memories that others read.
         self.memories().pass_over_copied(state, sql)
     }

@@ -104,7 +104,7 @@ impl Directory {
                 self.owner(owner.as_deref(), threads, version)
             }
             DirectoryCall::Owners { query, order } => self.owners(&query, order),
-            DirectoryCall::McpTold { report } => self.server_told(&report),
+            DirectoryCall::McpTold { report } => self.record_report(&report),
             DirectoryCall::McpKnown => self.servers_known(),
             DirectoryCall::Env { directory, ask } => self.env(&directory, ask),
             DirectoryCall::Token { name, ask } => self.token(&name, ask),

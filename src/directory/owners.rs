@@ -38,7 +38,7 @@ impl Directory {
 
     /// Reports the count to the root if it is behind; schedules a retry after a failure.
     pub(super) async fn report_to_root(self: &Rc<Self>) {
-        let Err(error) = self.try_to_tell().await else { return };
+        let Err(error) = self.report_counts().await else { return };
         self.host.log(&format!("directory: the root was not told: {error}"));
         let again = self.host.transaction(|sql| {
             let tries = state::count_try(sql)?.clamp(1, 20);
@@ -51,7 +51,7 @@ impl Directory {
         }
     }
 
-    async fn try_to_tell(&self) -> Result<()> {
+    async fn report_counts(&self) -> Result<()> {
         let Some(CountReport { owner, threads, changes: version }) = state::news(self.host.sql())? else {
             return Ok(());
         };
@@ -62,7 +62,7 @@ impl Directory {
             return Err(Error::internal(format!("status {}", reply.status)));
         }
         self.host.transaction(|sql| {
-            state::set_told(sql, version)?;
+            state::mark_reported(sql, version)?;
             // Changes during the report set no alarm, because they were not the first.
             self.catch_up(sql)
         })

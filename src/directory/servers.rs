@@ -12,7 +12,7 @@ use crate::request::directory_call::McpReport;
 
 impl Directory {
     /// Stores a thread's report about a server.
-    pub(super) fn server_told(self: &Rc<Self>, report: &McpReport) -> Result<Reply> {
+    pub(super) fn record_report(self: &Rc<Self>, report: &McpReport) -> Result<Reply> {
         self.host.transaction(|sql| table::put(sql, report))?;
         Ok(Reply::json(200, &json!({})))
     }

@@ -23,7 +23,7 @@ impl Thread {
     ) -> Result<()> {
         let chain = self.usable_chain(&lost.prompt.model);
         let model = usize::try_from(lost.tries.model).ok().and_then(|place| chain.get(place));
-        let (error_type, error) = lost.why.told();
+        let (error_type, error) = lost.why.error();
         let stream = lost.tries.stream;
         let data = json!({
             "model_name": model.map(|model| &model.name),
@@ -57,7 +57,7 @@ impl Thread {
         }
         let definitions = self.definitions_of(&state.meta.agent, run.side);
         let model = definitions.as_ref().and_then(|found| found.chain.get(usize::try_from(run.model).ok()?));
-        let (error_type, error) = why.told();
+        let (error_type, error) = why.error();
         let data = json!({
             "model_name": model.map(|model| &model.name),
             "model": model.map(|model| &model.model),

@@ -60,7 +60,7 @@ impl History<'_> {
             may_be_cut(state)?;
             let said = message_to_answer(state, sql, id)?;
             let cut = self.cut_after(state, sql, said.seq)?;
-            let run = self.answer_anew(state, sql, &said, request.trace().as_ref(), now)?;
+            let run = self.start_answer_again(state, sql, &said, request.trace().as_ref(), now)?;
             if let Some(key) = &key {
                 key.insert(sql, run, now)?;
             }
@@ -115,7 +115,7 @@ impl History<'_> {
     }
 
     /// Starts a run that answers a message again.
-    pub(super) fn answer_anew(
+    pub(super) fn start_answer_again(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -175,7 +175,7 @@ fn message_to_answer(state: &State, sql: &dyn Sql, id: &str) -> Result<Row> {
             rows::find(sql, seq)?.ok_or_else(|| not_found(id))?.seq
         }
     };
-    change::said_at(sql, seq)?.ok_or_else(|| {
+    change::trigger_at(sql, seq)?.ok_or_else(|| {
         Error::new(Code::Conflict, "No message was sent before this one, so there is nothing to answer.")
     })
 }

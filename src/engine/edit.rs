@@ -190,7 +190,7 @@ impl History<'_> {
         if next.then == HistoryAction::Cut {
             return Ok(Some(cut));
         }
-        let run = self.answer_anew(state, sql, row, next.trace.as_ref(), now)?;
+        let run = self.start_answer_again(state, sql, row, next.trace.as_ref(), now)?;
         if let Some(key) = &next.key {
             key.insert(sql, run, now)?;
         }

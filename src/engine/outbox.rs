@@ -126,7 +126,7 @@ impl Outbox<'_> {
 
 /// The newest message that people see, as a list shows it.
 pub(super) fn newest_message(state: &State) -> Option<(String, i64)> {
-    state.window.as_ref().and_then(Window::newest_said).map(|row| listed(row))
+    state.window.as_ref().and_then(Window::newest_visible).map(|row| listed(row))
 }
 
 /// The beginning of a message's text, and its time in microseconds since 1970.

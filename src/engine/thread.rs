@@ -188,7 +188,7 @@ impl Thread {
     pub(crate) fn create_tables(&self, state: &State, sql: &dyn Sql, now: i64) -> Result<()> {
         schema::migrate(sql, 0)?;
         state.meta.insert(sql, schema::VERSION)?;
-        if !state.created_told {
+        if !state.creation_handled {
             meta::mark_created_pending(sql)?;
         }
         self.outbox().post_row(state, sql, now)

@@ -100,7 +100,7 @@ impl MemoryStore<'_> {
         let mut watch = Deadline::new(host, started_us + limit);
         let given = watch.within(embedder.embed(of, texts)).await;
         let given = given.unwrap_or_else(|| Err(ProviderError::timeout(silence)));
-        let given = given.map_err(|error| error.told(|text| self.memory_host.clean(text)));
+        let given = given.map_err(|error| error.cleaned(|text| self.memory_host.clean(text)));
         let (tokens, model) = match &given {
             Ok(vectors) => (Ok(vectors.tokens), vectors.model.clone()),
             Err(error) => (Err(error.clone()), None),

@@ -36,7 +36,7 @@ pub(crate) fn row_of(model: &Model, prompt: &str, request: &VectorRequest, now: 
 
 /// The row of a request whose process crashed before a response.
 pub(crate) fn row_of_lost(model: &Model, prompt: &str, request: &VectorRequest) -> Attempt {
-    let (error_type, error) = UnfinishedReason::Lost.told();
+    let (error_type, error) = UnfinishedReason::Lost.error();
     let end = json!({ "status": "failed", "error_type": error_type, "error": error });
     Attempt { end: Some(end), ..begun(model, prompt, request) }
 }

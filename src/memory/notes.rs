@@ -54,7 +54,7 @@ pub(crate) struct NoteRequest {
 
 impl NoteChange {
     /// The result for the model that requested the change.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn result_text(&self) -> String {
         match self {
             NoteChange::Save(document) | NoteChange::Keep(document) => document.key.clone(),
             NoteChange::Update { id, .. } => id.clone(),
@@ -112,7 +112,7 @@ impl MemoryStore<'_> {
         let now = self.now_us();
         self.change(|sql| match table::record_entry(sql, &request.key, now)? {
             true => self.note(sql, &change, true),
-            false => Ok((change.told(), PendingWork::Nothing)),
+            false => Ok((change.result_text(), PendingWork::Nothing)),
         })
     }
 
@@ -154,7 +154,7 @@ impl MemoryStore<'_> {
                 PendingWork::Nothing
             }
         };
-        Ok((change.told(), owes))
+        Ok((change.result_text(), owes))
     }
 
     /// A note by its id. Models may not change other documents.

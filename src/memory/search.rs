@@ -158,7 +158,7 @@ impl MemoryStore<'_> {
             sides.push(Side { found: &vector, weight: retrieval.vector_weight });
         }
         if wanted.mode != Mode::Vector
-            && let Some(words) = words::asked(&wanted.query)
+            && let Some(words) = words::match_query(&wanted.query)
         {
             chunks::by_words(sql, store.id, &words, |chunk, doc, fit| {
                 if tagged.as_ref().is_none_or(|docs| docs.binary_search(&doc).is_ok()) {

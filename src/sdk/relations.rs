@@ -312,7 +312,7 @@ impl RemoteThread {
         let request = ThreadRequest {
             headers: vec![(BY_CODE.to_owned(), how.to_owned())],
             idempotency_key: key.map(str::to_owned),
-            body: self.from.door().told(message)?.to_string(),
+            body: self.from.door().message_json(message)?.to_string(),
             ..to_thread(&self.id, ThreadRoute::PostMessage)
         };
         let body = self.ask(request).await?;
@@ -333,7 +333,7 @@ pub(crate) trait FamilyApi {
     fn notify_parent(&self, text: &str) -> Result<()>;
     fn set_status(&self, text: &str) -> Result<()>;
     /// A message as JSON for another thread.
-    fn told(&self, message: NewMessage) -> Result<Value>;
+    fn message_json(&self, message: NewMessage) -> Result<Value>;
     fn ask_thread(&self, request: ThreadRequest) -> LocalBoxFuture<'static, Result<Value>>;
     fn ask_stream(&self, request: ThreadRequest<StreamRoute>) -> LocalBoxFuture<'static, Result<Response>>;
 }

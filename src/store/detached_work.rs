@@ -194,7 +194,7 @@ pub(crate) fn ended(sql: &dyn Sql, most: usize) -> Result<Vec<WorkRecord>> {
 }
 
 /// Deletes work whose spans were sent. Returns whether more is pending.
-pub(crate) fn told(sql: &dyn Sql, works: &[(WorkKind, String)]) -> Result<bool> {
+pub(crate) fn delete_sent(sql: &dyn Sql, works: &[(WorkKind, String)]) -> Result<bool> {
     let keys: Vec<String> = works.iter().map(|(kind, id)| format!("{} {id}", kind.as_str())).collect();
     let keys = serde_json::to_string(&keys).map_err(Error::internal)?;
     sql.run(

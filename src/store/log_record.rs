@@ -256,7 +256,7 @@ pub(crate) enum UnfinishedReason {
 }
 
 impl UnfinishedReason {
-    pub(crate) const fn told(self) -> (&'static str, &'static str) {
+    pub(crate) const fn error(self) -> (&'static str, &'static str) {
         match self {
             UnfinishedReason::Lost => ("interrupted", "The process was lost before the answer was stored."),
             UnfinishedReason::Cancelled => ("cancelled", "The run was stopped before the answer came."),
@@ -387,7 +387,7 @@ impl Event {
     }
 
     /// The parent receives the outcome of a run.
-    pub(crate) fn told_parent(parent: &str, ending: &str, run: &Run) -> Event {
+    pub(crate) fn parent_report(parent: &str, ending: &str, run: &Run) -> Event {
         let data = json!({ "event": ending, "parent_thread_id": parent });
         Event { kind: "subagent_report", run: Some(run.id), reply: None, data }
     }

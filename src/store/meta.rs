@@ -382,7 +382,7 @@ pub(super) fn set_schema(sql: &dyn Sql, version: i64) -> Result<()> {
 }
 
 /// Whether hooks have handled the thread's creation, or there were none.
-pub(super) fn created_told(sql: &dyn Sql) -> Result<bool> {
+pub(super) fn creation_handled(sql: &dyn Sql) -> Result<bool> {
     Ok(integer(sql, "SELECT created_told FROM meta", &[])? != Some(0))
 }
 
@@ -392,7 +392,7 @@ pub(crate) fn mark_created_pending(sql: &dyn Sql) -> Result<()> {
 }
 
 /// Notes that hooks have handled the thread's creation.
-pub(crate) fn set_created_told(sql: &dyn Sql) -> Result<()> {
+pub(crate) fn mark_created_handled(sql: &dyn Sql) -> Result<()> {
     sql.run("UPDATE meta SET created_told = 1 WHERE id = 1", &[])
 }
 

@@ -56,7 +56,7 @@ pub(crate) const fn is_yes(yes: &bool) -> bool {
 
 impl Parent {
     /// The side that receives the parent's messages.
-    pub(crate) fn hears(&self) -> Side {
+    pub(crate) fn receiving_side(&self) -> Side {
         Side::parse(&self.hears).unwrap_or(Side::A)
     }
 }

@@ -68,7 +68,7 @@ pub(crate) struct State {
     /// Whether the table of refusals by memories exists, once checked.
     pub(crate) memory_refusals: Option<bool>,
     /// Whether hooks have handled the thread's creation, or there were none.
-    pub(crate) created_told: bool,
+    pub(crate) creation_handled: bool,
     /// Children that are not terminated, once read.
     pub(crate) children: Option<Vec<Child>>,
     /// Use of the newest run, if all of it happened since the state was loaded.
@@ -111,7 +111,7 @@ impl State {
         let mut tools = 0;
         // The first step waits for these hooks.
         if block == copied {
-            state.created_told = meta::created_told(sql)?;
+            state.creation_handled = meta::creation_handled(sql)?;
         }
         if max_seq > block {
             let undrained = queue::undrained(sql, block)?;
@@ -169,7 +169,7 @@ impl State {
             memories: false,
             memory_sources: false,
             memory_refusals: None,
-            created_told: true,
+            creation_handled: true,
             children: None,
             usage: None,
             traced: None,

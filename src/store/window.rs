@@ -307,8 +307,8 @@ impl Window {
     }
 
     /// The newest message that people read.
-    pub(crate) fn newest_said(&self) -> Option<&SharedRow> {
-        self.rows().rev().find(|row| row.is_said())
+    pub(crate) fn newest_visible(&self) -> Option<&SharedRow> {
+        self.rows().rev().find(|row| row.is_visible())
     }
 
     /// Reads the window, newest first, back to `past`. Rows before `turn_from` are limited to `budget` tokens

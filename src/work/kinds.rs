@@ -177,7 +177,7 @@ impl ImplementationCall for EndpointCall {
         RemoteRequest {
             name: self.name.clone(),
             now_us: self.now_us,
-            body: asked(self, &key),
+            body: request_body(self, &key),
             idempotency_key: key,
         }
     }
@@ -234,12 +234,12 @@ fn hook_value(text: &str, hook: HookName) -> Result<Json, String> {
 
 /// A request as JSON. A binary body is sent as `bodyBase64`. The query is a list of pairs, because a name may
 /// occur twice.
-fn asked(call: &EndpointCall, key: &str) -> Json {
+fn request_body(call: &EndpointCall, key: &str) -> Json {
     let mut headers = Map::new();
     for (name, value) in &call.headers {
         headers.insert(name.clone(), Json::from(value.as_str()));
     }
-    let mut asked = json!({
+    let mut request_body = json!({
         "threadId": call.thread_id, "agentId": call.agent_id, "name": call.name, "requestId": call.request_id,
         "idempotencyKey": key, "method": call.method, "path": call.path, "params": call.params,
         "query": call.query, "headers": headers,
@@ -248,10 +248,10 @@ fn asked(call: &EndpointCall, key: &str) -> Json {
         Ok(text) => ("body", text.to_owned()),
         Err(_) => ("bodyBase64", STANDARD.encode(&call.body)),
     };
-    if let Some(asked) = asked.as_object_mut() {
-        asked.insert(field.to_owned(), body.into());
+    if let Some(request_body) = request_body.as_object_mut() {
+        request_body.insert(field.to_owned(), body.into());
     }
-    asked
+    request_body
 }
 
 /// The input for the `Request` that the harness creates.

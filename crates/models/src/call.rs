@@ -82,7 +82,7 @@ impl ProviderCall {
 
     /// Reports that the model is active, although it has not sent anything yet. Without this,
     /// [`STALL_US`](bobbin_definitions::limits::STALL_US) without a part of the reply ends the attempt.
-    pub fn heard(&self) {
+    pub fn keep_alive(&self) {
         self.out.heard.set(true);
     }
 

@@ -110,7 +110,7 @@ enum ScriptedReply<'a> {
 }
 
 /// The last user message: its index and its parts.
-fn last_said(chat: &ChatRequest) -> (Option<usize>, &[Part]) {
+fn last_user_message(chat: &ChatRequest) -> (Option<usize>, &[Part]) {
     let at = chat.messages.iter().rposition(|message| matches!(**message, ChatMessage::User(_)));
     match at.and_then(|at| chat.messages.get(at)).map(|message| &**message) {
         Some(ChatMessage::User(parts)) => (at, parts),
@@ -120,7 +120,7 @@ fn last_said(chat: &ChatRequest) -> (Option<usize>, &[Part]) {
 
 /// The number on a line of the last user message that starts with `begins`.
 fn wish(chat: &ChatRequest, begins: &str, most: u64) -> Option<u64> {
-    let lines = last_said(chat).1.iter().filter_map(text_of).flat_map(str::lines);
+    let lines = last_user_message(chat).1.iter().filter_map(text_of).flat_map(str::lines);
     let number = |line: &str| line.trim().strip_prefix(begins)?.trim().parse::<u64>().ok();
     lines.filter_map(number).find(|n| *n <= most)
 }
@@ -134,8 +134,8 @@ fn pace(steps: &mut [(i64, Delta)], seconds: u64) {
 }
 
 fn answer(chat: &ChatRequest) -> ScriptedReply<'_> {
-    let (said_at, said) = last_said(chat);
-    let since = chat.messages.get(said_at.map_or(0, |at| at + 1)..).unwrap_or_default();
+    let (trigger_at, said) = last_user_message(chat);
+    let since = chat.messages.get(trigger_at.map_or(0, |at| at + 1)..).unwrap_or_default();
     let results: Vec<String> = since
         .iter()
         .filter_map(|message| match &**message {

@@ -151,7 +151,7 @@ impl ProviderError {
     /// Prepares the message for display: `clean` removes secrets, then it is cut to [`MESSAGE_BYTES`].
     /// The order matters: a cut secret would not be recognized.
     #[must_use]
-    pub fn told(self, clean: impl FnOnce(String) -> String) -> ProviderError {
+    pub fn cleaned(self, clean: impl FnOnce(String) -> String) -> ProviderError {
         let mut message = clean(self.message);
         if message.len() > MESSAGE_BYTES {
             shorten(&mut message, MESSAGE_BYTES - '…'.len_utf8());
@@ -409,7 +409,7 @@ mod tests {
         let key = "sk-0123456789";
         let body = format!("{}{key} and more", "é".repeat(MESSAGE_BYTES / 2 - 2));
         let error = ProviderError::from_response(400, &[], body.as_bytes(), &[key, " ", "an"], NOW_US);
-        let message = error.told(|text| text).message;
+        let message = error.cleaned(|text| text).message;
         assert!(
             message.len() <= MESSAGE_BYTES && message.ends_with('…') && !message.contains("sk-"),
             "{message}"

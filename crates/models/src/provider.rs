@@ -187,7 +187,7 @@ async fn exchange(
         };
         if decoder.events() > events {
             events = decoder.events();
-            call.heard();
+            call.keep_alive();
         }
         call.send_all(&mut deltas).await;
         decoded?;

@@ -84,7 +84,7 @@ pub(crate) fn news(sql: &dyn Sql) -> Result<Option<CountReport>> {
 }
 
 /// Stores that this number of changes was reported to the root.
-pub(crate) fn set_told(sql: &dyn Sql, changes: i64) -> Result<()> {
+pub(crate) fn mark_reported(sql: &dyn Sql, changes: i64) -> Result<()> {
     sql.run("UPDATE state SET told = ?, tries = 0", &[changes.into()])
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Picture {
 }
 
 /// Whether a declared type is an image type.
-pub(super) fn is_said_to_be_image(mime: &str) -> bool {
+pub(super) fn has_image_type(mime: &str) -> bool {
     mime.trim_start().get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"))
 }
 
@@ -218,6 +218,6 @@ mod tests {
 
     #[test]
     fn an_image_is_what_is_called_one() {
-        assert!(is_said_to_be_image("IMAGE/bmp") && !is_said_to_be_image("text/image"));
+        assert!(has_image_type("IMAGE/bmp") && !has_image_type("text/image"));
     }
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::engine::attachments::picture;
-use crate::engine::attachments::picture::{Picture, is_said_to_be_image};
+use crate::engine::attachments::picture::{Picture, has_image_type};
 use crate::engine::files::staged::StagedFile;
 use crate::error::{Error, Result};
 use crate::host::Sql;
@@ -40,7 +40,7 @@ pub(crate) fn store(
                 by_path(sql, named.0, path, description.clone(), &mut look)
             }
             NewAttachment::Inline { name, mime_type, data, options, description } => {
-                let looked = match is_said_to_be_image(mime_type) {
+                let looked = match has_image_type(mime_type) {
                     true => FileFacts::whole(mime_type, data),
                     false => FileFacts::default(),
                 };
@@ -133,7 +133,7 @@ impl ReadAllowance {
         whole: impl FnOnce(usize) -> Result<Option<Vec<u8>>>,
         beginning: impl FnOnce() -> Result<Option<Bytes>>,
     ) -> Result<FileFacts> {
-        if !is_said_to_be_image(mime) {
+        if !has_image_type(mime) {
             return Ok(FileFacts::default());
         }
         let limit = self.0.min(limits::IMAGE_BYTES);

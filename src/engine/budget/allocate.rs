@@ -343,7 +343,7 @@ impl Budgets<'_> {
         let policy = ended_run_budget(state, run).map_or(ledger.policy, |ended_run| ended_run.policy);
         let now = self.host.now_us();
         Event::budget(state.active(), "asked", exceeded.reached().to_json("asked")).insert(sql, now)?;
-        let asked = BudgetQuestion { for_child: Some(wanted.by.clone()), of_run: run, ..exceeded.asked() };
+        let asked = BudgetQuestion { for_child: Some(wanted.by.clone()), of_run: run, ..exceeded.question() };
         let wait = self.waits().open_budget_wait(state, sql, &asked, &policy)?;
         applied.closed.push(wait);
         applied.budgets.push(("asked", exceeded.reached()));

@@ -63,7 +63,7 @@ impl ExceededLimit {
     }
 
     /// The form that a wait stores.
-    pub(crate) fn asked(&self) -> BudgetQuestion {
+    pub(crate) fn question(&self) -> BudgetQuestion {
         let ExceededLimit { scope, unit, limit, spent, needed } = *self;
         BudgetQuestion { scope, unit, limit, spent, needed, for_child: None, of_run: None }
     }

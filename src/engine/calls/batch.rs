@@ -27,7 +27,7 @@ use crate::engine::definitions::Definitions;
 use crate::engine::features::Budgets;
 use crate::engine::progress::RunningTool;
 use crate::engine::thread::Thread;
-use crate::engine::waits::gate::{WOULD_WAIT, asked_call};
+use crate::engine::waits::gate::{WOULD_WAIT, waiting_call};
 use crate::engine::waits::question::PriorApproval;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -288,7 +288,7 @@ impl Thread {
         if policy.is_some_and(|policy| policy.max_attempts > 1 && policy.mode == RetryMode::Park) {
             return Ok(None);
         }
-        let asked = asked_call(tool, &call, &args);
+        let asked = waiting_call(tool, &call, &args);
         let (asks, earlier) = self.read(|state, sql| {
             let asks =
                 self.waits().question(state, sql, definitions, tool, asked, PriorApproval::No)?.is_some();

@@ -329,22 +329,22 @@ pub(in crate::engine) fn not_run(call: &ToolCall) -> ChatMessage {
 }
 
 /// The metadata of a result for clients: the code and data of a failure, and the subagent that it is about.
-pub(in crate::engine) fn told(result: &ToolResult) -> Option<String> {
+pub(in crate::engine) fn result_metadata(result: &ToolResult) -> Option<String> {
     let ToolResult { error_code, error_data, subagent_id, .. } = result;
-    let mut told = Map::new();
+    let mut metadata = Map::new();
     if error_code.is_some() || error_data.is_some() {
-        told.insert("error_code".into(), crate::json!(error_code));
-        told.insert("error_data".into(), crate::json!(error_data));
+        metadata.insert("error_code".into(), crate::json!(error_code));
+        metadata.insert("error_data".into(), crate::json!(error_data));
     }
     if let Some(reference) = subagent_id {
-        told.insert("subagent_id".into(), reference.clone().into());
+        metadata.insert("subagent_id".into(), reference.clone().into());
     }
-    if told.is_empty() {
+    if metadata.is_empty() {
         return None;
     }
-    let told = Value::Object(told);
+    let metadata = Value::Object(metadata);
     // It must be readable within the limits of requests.
-    bounded("error_data", &told).is_ok().then(|| told.to_string())
+    bounded("error_data", &metadata).is_ok().then(|| metadata.to_string())
 }
 
 /// The files of a result; an error result if one of them cannot be accepted.

@@ -217,7 +217,7 @@ impl Thread {
             sleep: self.sleep(),
             state: self.state_in(at.clone()),
         };
-        let asking = InputCall { tool, server: None, inside, definitions, call: call.asked() };
+        let asking = InputCall { tool, server: None, inside, definitions, call: call.id_and_args() };
         let result = self.run_tool(inside, definitions, tool, &env, call).await?;
         let Some(what) = at.refused() else {
             return self.mcp().asks_people(asking, result, call_state).await;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::definitions::message::{Role, ToolResult, ToolStatus};
-use crate::engine::calls::call::{Call, CallOutcome, no_files, told};
+use crate::engine::calls::call::{Call, CallOutcome, no_files, result_metadata};
 use crate::engine::operator::Failure;
 use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
@@ -109,7 +109,7 @@ pub(in crate::engine) fn result_row(reply: &Row, call: &Call, done: &CallOutcome
         name: Some(call.call.name.clone()),
         tool_call_id: Some(call.call.id.clone()),
         status: Some(done.result.status),
-        metadata: with_approval(told(&done.result), done.approval.as_ref()),
+        metadata: with_approval(result_metadata(&done.result), done.approval.as_ref()),
         parent: reply.parent,
         depth: reply.depth,
         ..Row::new(call.seq, Role::Tool, content_of(&done.result), now)

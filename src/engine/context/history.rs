@@ -66,7 +66,7 @@ impl History<'_> {
                 Role::Tool => {}
                 role if role == self.span.own => self.reply(entry, replay_from, &mut out, &mut pictured),
                 // A message of a person or of the other side, whose calls are not shown.
-                Role::User | Role::Assistant if entry.row.says_nothing() => {}
+                Role::User | Role::Assistant if entry.row.is_blank() => {}
                 Role::User | Role::Assistant => {
                     self.note(&mut pictured, &out, &entry.row);
                     out.push(entry.message(Form::Whole, View::Other));
@@ -102,7 +102,7 @@ impl History<'_> {
             true => &row.calls[..],
             false => &[],
         };
-        if calls.iter().all(ToolCall::is_dropped) && row.says_nothing() {
+        if calls.iter().all(ToolCall::is_dropped) && row.is_blank() {
             return;
         }
         let whole = calls.len() == row.calls.len();

@@ -24,12 +24,12 @@ pub(in crate::engine) fn end_of_answer(state: &State, sql: &dyn Sql, message: &s
         if !followed.has(&row) {
             return Ok(ControlFlow::Break(()));
         }
-        if is_said(&row) && replied {
+        if is_from_outside(&row) && replied {
             // The same run took in another message, so the answer to the first one ends here.
             complete = true;
             return Ok(ControlFlow::Break(()));
         }
-        replied |= !is_said(&row) && matches!(row.role, Role::User | Role::Assistant);
+        replied |= !is_from_outside(&row) && matches!(row.role, Role::User | Role::Assistant);
         end = row.seq;
         Ok(ControlFlow::Continue(()))
     })?;
@@ -46,7 +46,7 @@ pub(in crate::engine) fn is_being_made(state: &State, sql: &dyn Sql, message: &s
     if followed.number() != Some(active.id) || end_of_answer(state, sql, message)?.is_some() {
         return Ok(false);
     }
-    Ok(!goes_on(sql, followed.after)?)
+    Ok(!has_later_message(sql, followed.after)?)
 }
 
 /// Refuses to follow the answer to a message if another message was sent after it.
@@ -56,23 +56,23 @@ pub(in crate::engine) fn is_being_made(state: &State, sql: &dyn Sql, message: &s
 pub(in crate::engine) fn ensure_newest(state: &State, sql: &dyn Sql, message: &str) -> Result<()> {
     let begins = message_seq(&state.meta.stem, message)?;
     let ends = end_of_answer(state, sql, message)?.unwrap_or(begins);
-    if !goes_on(sql, ends)? {
+    if !has_later_message(sql, ends)? {
         return Ok(());
     }
     Err(Error::new(Code::Conflict, "The conversation has gone on since that answer.").at(FOLLOWS))
 }
 
 /// Whether a message was sent after a seq.
-fn goes_on(sql: &dyn Sql, seq: i64) -> Result<bool> {
-    let mut said = false;
-    page::said_between(sql, seq, i64::MAX >> 11, &mut |row| {
-        said = is_said(&row);
-        Ok(if said { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+fn has_later_message(sql: &dyn Sql, seq: i64) -> Result<bool> {
+    let mut found = false;
+    page::visible_between(sql, seq, i64::MAX >> 11, &mut |row| {
+        found = is_from_outside(&row);
+        Ok(if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
-    Ok(said)
+    Ok(found)
 }
 
 /// Whether a row is a message from outside: not from a step, not silent, not the other side of a dual agent.
-fn is_said(row: &Row) -> bool {
+fn is_from_outside(row: &Row) -> bool {
     row.role == Role::User && row.inbound != Inbound::Step && !row.silent
 }

@@ -3,7 +3,7 @@
 
 use crate::definitions::AgentKind;
 use crate::definitions::message::{Role, ToolResult, ToolStatus};
-use crate::engine::calls::call::{interrupted, told};
+use crate::engine::calls::call::{interrupted, result_metadata};
 use crate::engine::calls::tool_result::{content_of, logged_error};
 use crate::engine::cycle::answer_end::is_being_made;
 use crate::engine::cycle::run_end::HaltedRun;
@@ -172,7 +172,7 @@ impl Control<'_> {
                 name: Some(name),
                 tool_call_id: Some(call_id),
                 status: Some(result.status),
-                metadata: told(&result),
+                metadata: result_metadata(&result),
                 attachments: crate::engine::attachments::store::stored(&result.stored)?,
                 parent: of.as_ref().and_then(|of| of.parent),
                 depth: of.as_ref().map_or(0, |of| of.depth),
@@ -256,11 +256,11 @@ impl Control<'_> {
     /// Deletes the thread and all threads below it. Safe to repeat.
     pub(crate) async fn delete(&self, request: &ThreadRequest) -> Result<Reply> {
         let id = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
-        let told = match request.header(BY_PARENT) {
+        let notice = match request.header(BY_PARENT) {
             Some(_) => ParentNotice::NotOwed,
             None => ParentNotice::Owed,
         };
-        let deleted = self.delete_tree(told).await?;
+        let deleted = self.delete_tree(notice).await?;
         let body = json!({
             "success": true, "threadId": id, "deletedThreadIds": deleted, "deletedCount": deleted.len(),
             "message": "Thread deleted",

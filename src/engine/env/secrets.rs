@@ -183,7 +183,7 @@ impl Variables<'_> {
     /// Redacts a provider's error message, then shortens it.
     pub(crate) fn redacted_failure(&self, error: ProviderError) -> ProviderError {
         let redactor = self.redactor();
-        error.told(|text| redactor.owned(text))
+        error.cleaned(|text| redactor.owned(text))
     }
 
     /// Redacts JSON.

@@ -126,7 +126,7 @@ impl Telemetry<'_> {
             self.effect_is_over(state, sql, &effect, Recurrence::NoMore, now)?;
         }
         for work in detached_work::begun(state, sql, WorkKind::Job)? {
-            self.job_told(state, sql, work, Some("terminated"), None, now)?;
+            self.end_job_record(state, sql, work, Some("terminated"), None, now)?;
         }
         detached_work::forget_all(state, sql)
     }
@@ -188,11 +188,11 @@ impl Telemetry<'_> {
         else {
             return Ok(());
         };
-        self.job_told(state, sql, work, None, error, now)
+        self.end_job_record(state, sql, work, None, error, now)
     }
 
     /// Gives the span its own id at its beginning, because other jobs of the same kind follow.
-    fn job_told(
+    fn end_job_record(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -346,7 +346,7 @@ impl Telemetry<'_> {
             let (thread, stem) = (state.meta.thread_id.clone(), state.meta.stem.clone());
             Ok((thread, stem, detached_work::ended(sql, limits::EXPORT_SPANS)?))
         })?;
-        let (mut spans, mut told, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let (mut spans, mut sent, mut bytes) = (Vec::new(), Vec::new(), 0);
         for work in works {
             if let Some((trace, span)) = detached::span(&thread, &stem, &work) {
                 let span = otlp::span(&trace, &span);
@@ -356,7 +356,7 @@ impl Telemetry<'_> {
                 }
                 spans.push(span);
             }
-            told.push((work.kind, work.id));
+            sent.push((work.kind, work.id));
         }
         let count = spans.len() as u64;
         let given_up = match self.send_spans(collector, spans).await {
@@ -369,7 +369,7 @@ impl Telemetry<'_> {
         let (thread, job) = (self.0.clone(), job.clone());
         Ok(JobEnd::Done(Box::new(move |state, sql| {
             thread.telemetry().spans_given_up(state, sql, &job, given_up.as_slice())?;
-            Ok(detached_work::told(sql, &told)?.then_some(job.data))
+            Ok(detached_work::delete_sent(sql, &sent)?.then_some(job.data))
         })))
     }
 }

@@ -145,7 +145,7 @@ impl History<'_> {
             state.max_seq = state.max_seq.max(last);
             (state.window, state.visible) = (None, None);
             if complete {
-                let newest = page.messages.iter().rev().find(|row| row.is_said());
+                let newest = page.messages.iter().rev().find(|row| row.is_visible());
                 thread.outbox().post_earlier(state, sql, newest, thread.host.now_us())?;
             }
             if let Some(summary) = page.summary {
@@ -198,8 +198,8 @@ impl History<'_> {
     /// Completes the copy, which is an ordinary thread from now on.
     fn complete_fork(&self, state: &mut State, sql: &dyn Sql) -> Result<()> {
         set_state(state, sql, ForkState::Copied)?;
-        state.created_told = self.hooks().nobody_is_told(&state.meta.agent);
-        if !state.created_told {
+        state.creation_handled = self.hooks().has_no_created_hook(&state.meta.agent);
+        if !state.creation_handled {
             meta::mark_created_pending(sql)?;
         }
         self.memories().pass_over_copied(state, sql)?;

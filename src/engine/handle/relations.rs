@@ -44,7 +44,7 @@ impl FamilyApi for ThreadHandle {
         self.thread.subagents().set_status(text)
     }
 
-    fn told(&self, message: NewMessage) -> Result<Value> {
+    fn message_json(&self, message: NewMessage) -> Result<Value> {
         let NewMessage { role, content, silent, metadata, attachments } =
             self.thread.variables().shown(message).inner();
         let attachments: Vec<Value> = attachments.iter().map(attached).collect();

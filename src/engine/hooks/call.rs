@@ -64,7 +64,7 @@ impl Hooks<'_> {
         let detached = self.begin_detached(&call.state)?;
         let outcome = work::run(self.work_context(), plan, call).await.map_err(|failure| failure.of("it"));
         self.end_detached(detached)?;
-        self.goes_on(at).await?;
+        self.stop_if_run_ended(at).await?;
         Ok(outcome)
     }
 

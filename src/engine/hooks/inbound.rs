@@ -142,7 +142,7 @@ impl Hooks<'_> {
 
     /// Starts `after_thread_created` in the background, unless it is done or running.
     pub(crate) fn start_created_hook(&self) -> Result<()> {
-        let told = self.read(|state, _| Ok(state.created_told || state.meta.terminated_us.is_some()))?;
+        let told = self.read(|state, _| Ok(state.creation_handled || state.meta.terminated_us.is_some()))?;
         if told || self.ephemeral.created_hook.borrow().is_some() {
             return Ok(());
         }
@@ -166,7 +166,7 @@ impl Hooks<'_> {
     /// Runs `after_thread_created`, unless it is known to be done. Waits for one that is running.
     async fn run_thread_created(&self, definitions: &Definitions<'_>, origin: Origin) -> Result<()> {
         loop {
-            if self.read(|state, _| Ok(state.created_told))? {
+            if self.read(|state, _| Ok(state.creation_handled))? {
                 return Ok(());
             }
             let (done, wait) = oneshot::channel();
@@ -182,13 +182,13 @@ impl Hooks<'_> {
         let at = Site { definitions, place: "0".to_owned(), origin };
         self.observe(&at, HookName::AfterThreadCreated, &[]).await?;
         self.transition(|state, sql| {
-            state.created_told = true;
-            meta::set_created_told(sql)
+            state.creation_handled = true;
+            meta::mark_created_handled(sql)
         })
     }
 
     /// Whether a new thread of this agent has no `after_thread_created` hook.
-    pub(crate) fn nobody_is_told(&self, agent: &str) -> bool {
+    pub(crate) fn has_no_created_hook(&self, agent: &str) -> bool {
         !self
             .definitions_of(agent, Side::A)
             .is_some_and(|found| self.has_hooks(&found, &[HookName::AfterThreadCreated]))

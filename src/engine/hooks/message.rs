@@ -74,7 +74,7 @@ impl Subject for CreatedMessage {
         if length(&row) > limits::CONTENT_BYTES.max(length(&self.row)) {
             return Err(format!("it gave a message of {} bytes", length(&row)));
         }
-        if row.role != Role::Tool && !row.is_reply() && row.says_nothing() {
+        if row.role != Role::Tool && !row.is_reply() && row.is_blank() {
             return Err("it left a message without content".to_owned());
         }
         self.row = row;

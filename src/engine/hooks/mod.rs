@@ -102,7 +102,7 @@ impl Hooks<'_> {
     }
 
     /// Stops here if a hook has ended its own run. That aborted this flow, which ends at its next await.
-    async fn goes_on(&self, at: &Site<'_>) -> Result<()> {
+    async fn stop_if_run_ended(&self, at: &Site<'_>) -> Result<()> {
         if at.origin == Origin::Hook && self.read(|state, _| Ok(state.active().is_none()))? {
             std::future::pending::<()>().await;
         }

@@ -56,7 +56,7 @@ impl<'a> ServerCall<'a> {
     /// The request for input that this call makes.
     fn asks(self, call: &NativeCall) -> InputCall<'a> {
         let ServerCall { tool, of, inside, definitions } = self;
-        InputCall { tool, server: Some(&of.server), inside, definitions, call: call.asked() }
+        InputCall { tool, server: Some(&of.server), inside, definitions, call: call.id_and_args() }
     }
 }
 

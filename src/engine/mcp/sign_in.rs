@@ -82,7 +82,7 @@ impl McpClient<'_> {
             Err(trouble) => return Ok(Err(trouble)),
         };
         let timeout_us = self.waits().timeout_us(at.definitions);
-        let asked_call = WaitingCall {
+        let waiting_call = WaitingCall {
             id: call.call_id.clone(),
             tool: at.tool.name.clone(),
             tier: tier(at.tool),
@@ -91,7 +91,7 @@ impl McpClient<'_> {
         let opened = self.transition(|state, sql| {
             let found = receipts::find(sql, receipt)?;
             let batch = found.ok_or_else(|| Error::internal("a receipt is gone"))?.reply;
-            let new = self.new_sign_in(state, &sign_in, Some(asked_call.clone()), timeout_us)?;
+            let new = self.new_sign_in(state, &sign_in, Some(waiting_call.clone()), timeout_us)?;
             let wait = self.waits().write_wait(
                 state,
                 sql,
@@ -120,7 +120,7 @@ impl McpClient<'_> {
         challenge: &Challenge,
     ) -> Result<SignIn, TransportError> {
         let wanted = TokenNeed::of(*signed);
-        let before = self.asked_to_list(&signed.server.name, run);
+        let before = self.list_sign_ins(&signed.server.name, run);
         match before.map_err(|error| wanted.trouble(&error.into_message()))? {
             None => Err(wanted.trouble("nobody has signed in")),
             Some(asked) if asked >= SIGN_INS => Err(wanted.trouble(NEVER_ENOUGH)),
@@ -129,7 +129,7 @@ impl McpClient<'_> {
     }
 
     /// The number of sign-ins requested in this run before a list; `None` where none may be requested.
-    fn asked_to_list(&self, server: &str, run: i64) -> Result<Option<u32>> {
+    fn list_sign_ins(&self, server: &str, run: i64) -> Result<Option<u32>> {
         let since = self.host.now_us() - limits::DAY_US;
         self.read(|state, sql| {
             // After the first step the run works without the list.

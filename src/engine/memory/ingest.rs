@@ -106,20 +106,20 @@ impl Memories<'_> {
 
     /// Takes in the next messages of runs that have ended.
     fn take_messages(&self, memory_store: &MemoryStore<'_>, taken: &IngestProgress) -> Result<()> {
-        let said = self.said(memory_store, taken)?;
-        self.keep(memory_store, said.documents, said.refused, |sql| {
+        let batch = self.next_messages(memory_store, taken)?;
+        self.keep(memory_store, batch.documents, batch.refused, |sql| {
             let now = sources::taken(sql, &memory_store.memory.name)?.unwrap_or_default();
-            let messages = now.messages.max(said.upto);
+            let messages = now.messages.max(batch.upto);
             sources::set_taken(sql, &memory_store.memory.name, &IngestProgress { messages, ..now })
         })
     }
 
-    fn said(&self, memory_store: &MemoryStore<'_>, taken: &IngestProgress) -> Result<MessageBatch> {
+    fn next_messages(&self, memory_store: &MemoryStore<'_>, taken: &IngestProgress) -> Result<MessageBatch> {
         let mut found: Vec<Row> = Vec::new();
         let mut upto = taken.upto;
         self.read(|_, sql| {
             let mut bytes = 0;
-            page::said_between(sql, taken.messages, taken.upto, &mut |row| {
+            page::visible_between(sql, taken.messages, taken.upto, &mut |row| {
                 bytes += row.content.as_ref().map_or(0, String::len);
                 let full =
                     found.len() + 1 >= limits::MEMORY_MESSAGES || bytes >= limits::MEMORY_MESSAGE_BYTES;
@@ -130,14 +130,14 @@ impl Memories<'_> {
                 Ok(if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })
         })?;
-        let mut said = MessageBatch { documents: Vec::new(), refused: Vec::new(), upto };
+        let mut batch = MessageBatch { documents: Vec::new(), refused: Vec::new(), upto };
         for row in &found {
             match self.document_of(memory_store, row)? {
-                Ok(document) => said.documents.extend(document),
-                Err(refused) => said.refused.push(refused),
+                Ok(document) => batch.documents.extend(document),
+                Err(refused) => batch.refused.push(refused),
             }
         }
-        Ok(said)
+        Ok(batch)
     }
 
     /// Takes in the current version of an edited message.
@@ -179,7 +179,7 @@ impl Memories<'_> {
             );
             return Ok(Err((SKIPPED, text)));
         }
-        let who = if row.role == Role::User { "The user said" } else { "The assistant said" };
+        let who = if row.role == Role::User { "The user batch" } else { "The assistant batch" };
         let meta = [("role", json!(row.role)), ("thread", json!(thread)), ("message", json!(id))];
         let document = NewDocument {
             key,

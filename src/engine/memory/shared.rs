@@ -114,8 +114,10 @@ impl Memories<'_> {
     ) -> Result<String> {
         let (name, head) = self.memory_call(memory, MemoryAsk::Apply)?;
         let change = MemoryStore::new(self.0, &self.catalog, memory).clean_change(change)?;
-        let pending =
-            format!("{} (The memory does not answer now; it is told as soon as it does.)", change.told());
+        let pending = format!(
+            "{} (The memory does not answer now; it is told as soon as it does.)",
+            change.result_text()
+        );
         let body = serde_json::to_string(&NoteRequest { key, change }).map_err(Error::internal)?;
         let target = format!("{TO_MEMORY}{name}");
         let subject = self.post_entry(&target, &format!("{head}\n{body}"))?;

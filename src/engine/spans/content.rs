@@ -40,7 +40,7 @@ impl Telemetry<'_> {
                 && !content.replies.contains_key(&reply)
             {
                 let reason = finish_reason(attempt.text("finish_reason"), &row);
-                content.replies.insert(reply, self.messages_told(&[row], Some(reason)));
+                content.replies.insert(reply, self.messages_json(&[row], Some(reason)));
             }
         }
         for call in &facts.calls {
@@ -57,12 +57,12 @@ impl Telemetry<'_> {
         for seq in (facts.run.turn_from..first).take(INPUT) {
             rows.extend(messages::find(sql, seq)?.filter(|row| row.depth == 0 && !row.is_status()));
         }
-        Ok((!rows.is_empty()).then(|| self.messages_told(&rows, None)))
+        Ok((!rows.is_empty()).then(|| self.messages_json(&rows, None)))
     }
 
     /// Messages in the format of the conventions: each with its parts, and a model's message with its finish
     /// reason.
-    fn messages_told(&self, rows: &[Row], finish_reason: Option<&str>) -> String {
+    fn messages_json(&self, rows: &[Row], finish_reason: Option<&str>) -> String {
         let mut left = SPAN_CONTENT_BYTES;
         let mut part = |text: &str| {
             let text = self.variables().redact(text.to_owned());

@@ -88,7 +88,7 @@ impl NewChild<'_> {
             blocking: child.facts.blocking,
             resumable: child.facts.resumable,
             communication: child.facts.communication,
-            hears: self.hears().as_str().to_owned(),
+            hears: self.receiving_side().as_str().to_owned(),
             name: child.facts.name.clone(),
             arguments: self.arguments.clone(),
             words: self.words.clone(),
@@ -151,7 +151,7 @@ impl NewChild<'_> {
     }
 
     /// The side that receives the parent's messages. In a child that receives only one, the side that begins.
-    fn hears(&self) -> Side {
+    fn receiving_side(&self) -> Side {
         match self.entry.resumable.as_ref().map(|resumable| resumable.receives_messages) {
             Some(ReceivingSide::SideB) => Side::B,
             Some(ReceivingSide::SideA) | None => Side::A,

@@ -78,7 +78,7 @@ impl Subagents<'_> {
             ..Meta::new(id, &birth.agent, now)
         };
         let mut state = State::created(meta);
-        state.created_told = self.hooks().nobody_is_told(&state.meta.agent);
+        state.creation_handled = self.hooks().has_no_created_hook(&state.meta.agent);
         state.effects.set(Tally::of_none());
         self.ephemeral.alarm.is_none();
         // Files can only be copied into an existing thread. The envelope is then received in a later
@@ -171,7 +171,7 @@ impl Subagents<'_> {
         state.ensure_not_terminated()?;
         room(state)?;
         let now = self.host.now_us();
-        let hears = state.meta.parent.as_ref().map(Parent::hears);
+        let hears = state.meta.parent.as_ref().map(Parent::receiving_side);
         let role = hears.map_or(Role::User, |side| side.other().role());
         for file in files {
             let text = format!("Attached: {}", file.path);

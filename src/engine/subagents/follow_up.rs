@@ -21,7 +21,7 @@ pub(crate) struct FollowUp {
     /// Waits that opened or closed.
     pub(crate) closed: Vec<Wait>,
     /// Frames for clients about children.
-    pub(super) told: Vec<ChildEvent>,
+    pub(super) events: Vec<ChildEvent>,
     /// Frames for clients about the waits of descendants, each with the reference of the child.
     pub(crate) asked: Vec<(String, WaitFrame)>,
     /// A run that the envelope ended.
@@ -45,9 +45,9 @@ pub(super) struct ChildEvent {
 
 impl FollowUp {
     /// Adds a frame about a child.
-    pub(super) fn tells(&mut self, event: &'static str, child: &Child) {
+    pub(super) fn add_event(&mut self, event: &'static str, child: &Child) {
         let (alias, reference, agent) =
             (child.facts.alias.clone(), child.reference.clone(), child.agent.clone());
-        self.told.push(ChildEvent { event, alias, reference, agent });
+        self.events.push(ChildEvent { event, alias, reference, agent });
     }
 }

@@ -164,7 +164,7 @@ impl Subagents<'_> {
         for (kind, reached) in applied.budgets {
             self.budgets().announce_budget(kind, &[reached]);
         }
-        for ChildEvent { event, alias, reference, agent } in &applied.told {
+        for ChildEvent { event, alias, reference, agent } in &applied.events {
             self.announce_subagent(event, alias.as_deref(), Some(reference), agent);
         }
         if let Some(entry) = applied.entry {
@@ -329,7 +329,7 @@ impl Subagents<'_> {
         }
         let kind = if *ending == Ending::Result { "return" } else { "failure" };
         Event::subagent(kind, child, state.active(), Some(&words.text)).insert(sql, now)?;
-        applied.tells(if *ending == Ending::Result { "completed" } else { "failed" }, child);
+        applied.add_event(if *ending == Ending::Result { "completed" } else { "failed" }, child);
         if child.facts.cut {
             return Ok(());
         }
@@ -438,7 +438,7 @@ impl Subagents<'_> {
         outbox::forget_target(sql, &format!("{TO_THREAD}{}", child.reference))?;
         let text = format!("The subagent {} {how}.", listed(child));
         Event::subagent("terminated", child, state.active(), Some(&text)).insert(sql, now)?;
-        applied.tells("closed", child);
+        applied.add_event("closed", child);
         match child.is_worker() {
             true => self.delegates().fail_worker(state, sql, child, &text, applied),
             false => self.end_wait(state, sql, child, &ToolResult::error(text), applied),

@@ -34,7 +34,7 @@ impl Subagents<'_> {
         let answers = parent.asked.filter(|(_, seq)| *seq < run.block).map_or(0, |(n, _)| n);
         let books = self.budgets().settle_grant(state, Some(run));
         let report = Report { run: run.id, answers, ending, words, books };
-        Event::told_parent(&parent.thread, ending.as_str(), run).insert(sql, now)?;
+        Event::parent_report(&parent.thread, ending.as_str(), run).insert(sql, now)?;
         self.send_to_parent(state, sql, EnvelopeBody::Report(report))?;
         let metadata = json!({
             "status_kind": "subagent_event", "subagent_event": "parent_handoff", "handoff_kind": ending.as_str(),
@@ -102,7 +102,7 @@ impl Subagents<'_> {
     /// # Errors
     /// `missing_field` for a blank text; `terminated`.
     pub(crate) fn notify_parent(&self, text: &str) -> Result<()> {
-        self.say_to_parent(text, "content", EnvelopeBody::Notify)
+        self.post_to_parent(text, "content", EnvelopeBody::Notify)
     }
 
     /// Sets the child's status in the parent's registry (spec §24.3). Without a parent it does nothing.
@@ -110,10 +110,10 @@ impl Subagents<'_> {
     /// # Errors
     /// `missing_field` for a blank text; `terminated`.
     pub(crate) fn set_status(&self, text: &str) -> Result<()> {
-        self.say_to_parent(text, "status", EnvelopeBody::Status)
+        self.post_to_parent(text, "status", EnvelopeBody::Status)
     }
 
-    fn say_to_parent(
+    fn post_to_parent(
         &self,
         text: &str,
         field: &str,

@@ -39,15 +39,15 @@ fn receipt_of<'a>(
     scope: &Scope,
     reply: &SharedRow,
     call: &'a Call,
-    told: &'a Dispatch,
+    dispatch: &'a Dispatch,
     now: i64,
 ) -> NewReceipt<'a> {
     let ToolCall { id, name, .. } = &call.call;
-    let waits = told.result.is_none();
+    let waits = dispatch.result.is_none();
     NewReceipt {
         state: if waits { ReceiptState::Waiting } else { ReceiptState::Started },
         data: ReceiptData { work: scope.detached_work(), ..ReceiptData::default() },
-        result: told.result.as_ref(),
+        result: dispatch.result.as_ref(),
         ..NewReceipt::started(call.seq, reply.seq, id, name, Kind::Subagent, now)
     }
 }
@@ -64,13 +64,13 @@ fn not_created(name: &str, error: Error) -> Result<Result<Dispatch, ToolResult>>
 }
 
 /// The result of a call that created a child. A call that waits for the child receives its result later.
-fn begun_told(child: &Child, receipt: Option<i64>) -> Dispatch {
+fn started_dispatch(child: &Child, receipt: Option<i64>) -> Dispatch {
     let result = receipt.is_none().then(|| match child.is_worker() {
         true => manage::started(child),
         false => about(child, started(child)),
     });
     let mut applied = FollowUp::default();
-    applied.tells("started", child);
+    applied.add_event("started", child);
     Dispatch { result, applied, ..Dispatch::default() }
 }
 
@@ -132,36 +132,36 @@ impl Subagents<'_> {
             return Ok(CallOutcome::refused_with(result));
         }
         let group = self.read(|state, _| Ok(reply.id(&state.meta.stem)))?;
-        let told = self.transition(|state, sql| {
+        let dispatch = self.transition(|state, sql| {
             let side = definitions.active;
             let by = group.clone();
             let trace = self.traces().trace_of_call(state, scope, Some(call.seq));
             let wanted = wanted.in_trace(trace);
-            match self.tell(state, sql, &wanted, side, Some(group), &by, Some(call.seq), scope.parking)? {
+            match self.write_in(state, sql, &wanted, side, Some(group), &by, Some(call.seq), scope.parking)? {
                 Err(result) => Ok(Err(result)),
-                Ok(told) => {
+                Ok(dispatch) => {
                     state.starts_detached(sql, scope, call.seq)?;
-                    receipt_of(scope, reply, call, &told, self.host.now_us()).insert(sql)?;
-                    Ok(Ok(told))
+                    receipt_of(scope, reply, call, &dispatch, self.host.now_us()).insert(sql)?;
+                    Ok(Ok(dispatch))
                 }
             }
         })?;
-        let told = match told {
-            Ok(told) => told,
+        let dispatch = match dispatch {
+            Ok(dispatch) => dispatch,
             Err(result) => return Ok(CallOutcome::refused_with(result)),
         };
         self.activity().send_calls(scope, reply, call)?;
-        self.child_told(call, told).await
+        self.finish_dispatch(call, dispatch).await
     }
 
     /// The work after the commit of a call for a child.
-    async fn child_told(&self, call: &Call, told: Dispatch) -> Result<CallOutcome> {
+    async fn finish_dispatch(&self, call: &Call, dispatch: Dispatch) -> Result<CallOutcome> {
         self.activity().announce_tool_start(&ToolCallEvent::of(call));
-        self.after_commit(told.applied)?;
-        if let Some(opened) = told.opened {
+        self.after_commit(dispatch.applied)?;
+        if let Some(opened) = dispatch.opened {
             return self.waits().end_parked_flow(&[opened]).await;
         }
-        match told.result {
+        match dispatch.result {
             Some(result) => {
                 self.activity().announce_tool_end(&ToolCallEvent::of(call), result.status);
                 Ok(CallOutcome::ran(result))
@@ -178,27 +178,27 @@ impl Subagents<'_> {
         wanted: &SubagentCall<'_>,
         insert: impl FnOnce(&mut State, &dyn Sql, &ToolResult) -> Result<()>,
     ) -> Result<ToolResult> {
-        let told = self.transition(|state, sql| {
+        let dispatch = self.transition(|state, sql| {
             let side = state.run.as_ref().map_or(Side::A, |run| run.side);
             let trace = self.traces().trace_of_call(state, scope, None);
             let wanted = wanted.in_trace(trace);
-            match self.tell(state, sql, &wanted, side, None, &scope.key, None, scope.parking)? {
+            match self.write_in(state, sql, &wanted, side, None, &scope.key, None, scope.parking)? {
                 Err(result) => Ok(Dispatch::now(result)),
-                Ok(told) => {
-                    let result = told.result.unwrap_or_else(|| refused("This call has no answer."));
+                Ok(dispatch) => {
+                    let result = dispatch.result.unwrap_or_else(|| refused("This call has no answer."));
                     insert(state, sql, &result)?;
-                    Ok(Dispatch { result: Some(result), ..told })
+                    Ok(Dispatch { result: Some(result), ..dispatch })
                 }
             }
         })?;
-        self.after_commit(told.applied)?;
-        Ok(told.result.unwrap_or_else(|| refused("This call has no answer.")))
+        self.after_commit(dispatch.applied)?;
+        Ok(dispatch.result.unwrap_or_else(|| refused("This call has no answer.")))
     }
 
     /// The part inside a transition. The call receives an error result; the transition has then written
     /// nothing.
     #[expect(clippy::too_many_arguments, reason = "one transition's facts")]
-    fn tell(
+    fn write_in(
         &self,
         state: &mut State,
         sql: &dyn Sql,
@@ -343,7 +343,7 @@ impl Subagents<'_> {
         }
         state.insert_child(sql, child.clone())?;
         Event::subagent("create", &child, state.active(), None).insert(sql, now)?;
-        Ok(Ok(begun_told(&child, receipt)))
+        Ok(Ok(started_dispatch(&child, receipt)))
     }
 
     /// Makes the receipt wait for the answer to the last envelope.

@@ -58,18 +58,18 @@ impl Summarizer<'_> {
         progress.lost += 1;
         job.data = progress.column()?;
         let asked = self.asked_in(&progress, job.attempts);
-        let (error_type, error) = UnfinishedReason::Lost.told();
+        let (error_type, error) = UnfinishedReason::Lost.error();
         let mut data = json!({
             "model_name": asked.map(|(_, _, model)| &model.name), "model": asked.map(|(_, _, model)| &model.model),
             "prompt_name": progress.prompt, "attempt": job.attempts, "purpose": PURPOSE, "ended_at": now,
             "status": "failed", "error_type": error_type, "error": error,
         });
-        let goes_on = state.active().is_some_and(|run| run.id == progress.run);
-        if !goes_on && let Some(data) = data.as_object_mut() {
+        let is_active = state.active().is_some_and(|run| run.id == progress.run);
+        if !is_active && let Some(data) = data.as_object_mut() {
             data.insert("of_run".into(), progress.run.into());
         }
-        logs::insert(sql, logs::ATTEMPT, goes_on.then_some(progress.run), now, None, None, &data)?;
-        if goes_on {
+        logs::insert(sql, logs::ATTEMPT, is_active.then_some(progress.run), now, None, None, &data)?;
+        if is_active {
             // Forces the run's usage to be read from the log again.
             state.usage = None;
             Ok(())

@@ -26,7 +26,7 @@ impl Summarizer<'_> {
             let text = format!("The prompt \"{}\" makes no summaries.", definitions.prompt.name);
             return Err(Error::new(Code::Conflict, text).hint("Give it `summary`, and `includeChat`."));
         };
-        let first = self.first_kept_if_asked(&definitions, settings)?;
+        let first = self.requested_first_kept(&definitions, settings)?;
         let now = self.host.now_us();
         let (epoch, upto) = self.transition(|state, sql| {
             state.ensure_not_terminated()?;
@@ -45,7 +45,7 @@ impl Summarizer<'_> {
     }
 
     /// Seq of the first message that stays; `None` if there is nothing to summarise.
-    fn first_kept_if_asked(
+    fn requested_first_kept(
         &self,
         definitions: &Definitions<'_>,
         settings: &SummarySettings,

@@ -43,7 +43,7 @@ impl Waits<'_> {
                 changed.push(wait);
             }
         }
-        changed.push(self.open_budget_wait(state, sql, &exceeded.asked(), &policy)?);
+        changed.push(self.open_budget_wait(state, sql, &exceeded.question(), &policy)?);
         Ok(changed)
     }
 

@@ -191,7 +191,14 @@ impl Waits<'_> {
     async fn first_question(&self, run: ToolRun<'_>, tool: &Tool, args: Value) -> Result<Gate> {
         let call = run.call;
         let about = |state: &State, sql: &dyn Sql, tool: &Tool, call: &Call, args: &Value| {
-            self.question(state, sql, run.definitions, tool, asked_call(tool, call, args), PriorApproval::No)
+            self.question(
+                state,
+                sql,
+                run.definitions,
+                tool,
+                waiting_call(tool, call, args),
+                PriorApproval::No,
+            )
         };
         let first = self.read(|state, sql| about(state, sql, tool, call, &args))?;
         match first {
@@ -223,7 +230,7 @@ impl Waits<'_> {
 
     /// Handles an approved call that is itself a question, or runs at the client.
     async fn next_question(&self, run: ToolRun<'_>, tool: &Tool, passed: PermittedCall) -> Result<Gate> {
-        let about = asked_call(tool, run.call, &passed.args);
+        let about = waiting_call(tool, run.call, &passed.args);
         let next = self
             .read(|state, sql| self.question(state, sql, run.definitions, tool, about, PriorApproval::Yes))?;
         match next {
@@ -243,7 +250,7 @@ impl Waits<'_> {
 
     /// Voids a decision about a call that has changed since, and asks again.
     async fn ask_again(&self, run: ToolRun<'_>, tool: &Tool, args: &Value, void: i64) -> Result<Gate> {
-        let about = asked_call(tool, run.call, args);
+        let about = waiting_call(tool, run.call, args);
         let reapproval = self.transition(|state, sql| {
             waits::void(sql, void)?;
             let question = self.question(state, sql, run.definitions, tool, about, PriorApproval::No)?;
@@ -273,7 +280,8 @@ impl Waits<'_> {
         tool: &Tool,
         args: &Value,
     ) -> Result<Option<ToolResult>> {
-        let question = self.asked_by_failure(run.definitions, tool, asked_call(tool, run.call, args))?;
+        let question =
+            self.question_after_failure(run.definitions, tool, waiting_call(tool, run.call, args))?;
         let (kind, asked, lasts_us) = match question {
             Some(Question::Forbidden) => return Ok(Some(forbidden(tool))),
             Some(_) if run.scope.parking == Parking::Impossible => return Ok(None),
@@ -379,7 +387,7 @@ fn wait_of(
     Ok(NewWait { kind, receipt: call.seq, batch: run.reply.seq, digest, asked, lasts_us })
 }
 
-pub(crate) fn asked_call(tool: &Tool, call: &Call, args: &Value) -> WaitingCall {
+pub(crate) fn waiting_call(tool: &Tool, call: &Call, args: &Value) -> WaitingCall {
     WaitingCall { id: call.call.id.clone(), tool: tool.name.clone(), tier: tier(tool), args: args.clone() }
 }
 

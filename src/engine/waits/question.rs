@@ -108,7 +108,7 @@ impl Waits<'_> {
     }
 
     /// The question after a result with the code `needs_approval`; `None` if the tool may not request one.
-    pub(super) fn asked_by_failure(
+    pub(super) fn question_after_failure(
         &self,
         definitions: &Definitions<'_>,
         tool: &Tool,

@@ -39,7 +39,7 @@ pub(super) fn entered(text: &str) -> Cow<'_, str> {
 }
 
 /// The query of the index for any word of a question; `None` if it has no words.
-pub(crate) fn asked(question: &str) -> Option<String> {
+pub(crate) fn match_query(question: &str) -> Option<String> {
     let composed = composed(question);
     let mut terms: Vec<String> = Vec::new();
     // A pair of letters carries about half the information of a word.
@@ -127,14 +127,14 @@ mod tests {
     #[test]
     fn the_index_is_asked_for_any_word_once() {
         assert_eq!(
-            asked("How, HOW are \"refunds\" made?").as_deref(),
+            match_query("How, HOW are \"refunds\" made?").as_deref(),
             Some("\"how\" OR \"are\" OR \"refunds\" OR \"made\"")
         );
-        assert_eq!(asked("?! …"), None);
+        assert_eq!(match_query("?! …"), None);
         let long: String = (0..100).map(|n| format!("w{n} ")).collect();
-        assert_eq!(asked(&long).unwrap().matches(" OR ").count(), limits::MEMORY_QUERY_WORDS - 1);
+        assert_eq!(match_query(&long).unwrap().matches(" OR ").count(), limits::MEMORY_QUERY_WORDS - 1);
         let long: String = ('一'..='龥').take(200).collect();
-        assert_eq!(asked(&long).unwrap().matches(" OR ").count(), 2 * limits::MEMORY_QUERY_WORDS - 1);
+        assert_eq!(match_query(&long).unwrap().matches(" OR ").count(), 2 * limits::MEMORY_QUERY_WORDS - 1);
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
             ("Refunds, é.", "Refunds, é.", "\"refunds\" OR \"é\""),
         ] {
             assert_eq!(entered(text), enters);
-            assert_eq!(asked(text).as_deref(), Some(asks));
+            assert_eq!(match_query(text).as_deref(), Some(asks));
         }
         assert!(matches!(entered("No pairs here."), Cow::Borrowed(_)));
     }
@@ -168,9 +168,9 @@ mod tests {
             ("\u{1112}\u{116a}\u{11ab}", "환"),
         ] {
             assert_eq!(entered(decomposed), entered(composed));
-            assert_eq!(asked(decomposed), asked(composed));
+            assert_eq!(match_query(decomposed), match_query(composed));
         }
         // Marks that do not compose with a letter stay in their word.
-        assert_eq!(asked("हिन्दी").as_deref(), Some("\"हिन्दी\""));
+        assert_eq!(match_query("हिन्दी").as_deref(), Some("\"हिन्दी\""));
     }
 }

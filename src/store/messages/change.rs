@@ -113,7 +113,7 @@ pub(crate) fn delete_from(sql: &dyn Sql, from: i64) -> Result<()> {
 }
 
 /// The last message up to a seq that was sent for a response and is not silent.
-pub(crate) fn said_at(sql: &dyn Sql, seq: i64) -> Result<Option<Row>> {
+pub(crate) fn trigger_at(sql: &dyn Sql, seq: i64) -> Result<Option<Row>> {
     let statement = concat!(
         "SELECT ",
         columns!(),

@@ -214,16 +214,16 @@ impl Row {
 
     /// A reply with neither text nor calls.
     pub(crate) fn is_empty_reply(&self) -> bool {
-        self.calls.is_empty() && self.says_nothing() && self.is_reply()
+        self.calls.is_empty() && self.is_blank() && self.is_reply()
     }
 
     /// Whether it has neither text nor attachments.
-    pub(crate) fn says_nothing(&self) -> bool {
+    pub(crate) fn is_blank(&self) -> bool {
         self.attachments.is_empty() && self.content.as_deref().is_none_or(|text| text.trim().is_empty())
     }
 
     /// Whether people read it: a user's or an assistant's text that is not silent.
-    pub(crate) fn is_said(&self) -> bool {
+    pub(crate) fn is_visible(&self) -> bool {
         matches!(self.role, Role::User | Role::Assistant)
             && self.depth == 0
             && !self.silent

@@ -93,7 +93,7 @@ pub(crate) fn top_level_between(sql: &dyn Sql, after: i64, upto: i64, each: RowV
 
 /// Messages that people see after one seq and up to another, in order: top-level, not silent, by users and
 /// models.
-pub(crate) fn said_between(sql: &dyn Sql, after: i64, upto: i64, each: RowVisitor<'_>) -> Result<()> {
+pub(crate) fn visible_between(sql: &dyn Sql, after: i64, upto: i64, each: RowVisitor<'_>) -> Result<()> {
     each_row(
         sql,
         concat!(

@@ -72,7 +72,7 @@ impl Peer<'_> {
     }
 
     /// Sends a notification, which has no response.
-    pub(super) async fn tell(&self, era: &Era, body: String) -> Result<(), RequestError> {
+    pub(super) async fn notify(&self, era: &Era, body: String) -> Result<(), RequestError> {
         let headers = self.with_own(ask::headers(Some(era)));
         // The response does not matter: the next request shows whether the server accepted it.
         self.send(Message { id: String::new(), headers, body }, HeaderSelection::Type).await.map(drop)
@@ -205,7 +205,7 @@ impl Peer<'_> {
                 }
                 ServerMessage::Asks(id, method) if matches!(era, Era::Legacy(_)) && *answered < ANSWERED => {
                     *answered += 1;
-                    self.tell(era, answer_to(&id, &method)).await?;
+                    self.notify(era, answer_to(&id, &method)).await?;
                 }
                 ServerMessage::Asks(..) => {}
             }

@@ -338,7 +338,7 @@ impl Peer<'_> {
         }
         let session = Session { id, version: version.to_owned() };
         self.learn(Some(&session))?;
-        self.tell(&Era::Legacy(session.clone()), ask::initialized()).await?;
+        self.notify(&Era::Legacy(session.clone()), ask::initialized()).await?;
         Ok(session)
     }
 

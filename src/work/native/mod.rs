@@ -60,7 +60,7 @@ pub struct NativeCall {
 
 impl NativeCall {
     /// The part of the call that users see.
-    pub(crate) fn asked(&self) -> (String, Value) {
+    pub(crate) fn id_and_args(&self) -> (String, Value) {
         (self.call_id.clone(), self.args.clone())
     }
 }

@@ -54,7 +54,7 @@ fn providers(_: &Sim) {
                 if n == 9 {
                     say(&call, "at last").await
                 } else {
-                    call.heard()
+                    call.keep_alive()
                 }
                 call.send(Delta::Reasoning("hm".into())).await;
             }

@@ -59,7 +59,7 @@ impl Turns {
     fn push(&mut self, role: &'static str, blocks: &str) {
         match self.1 {
             _ if blocks.is_empty() => return,
-            None if role == "assistant" => self.push("user", &said(CONTINUE)),
+            None if role == "assistant" => self.push("user", &text_block_of(CONTINUE)),
             _ => {}
         }
         if self.1 == Some(role) {
@@ -82,7 +82,7 @@ impl Turns {
 
     fn finish(mut self) -> String {
         if self.1 != Some("user") {
-            self.push("user", &said(CONTINUE));
+            self.push("user", &text_block_of(CONTINUE));
         }
         let mut out = cached(self.0);
         out.push_str("]}]");
@@ -105,7 +105,7 @@ fn role(message: &ChatMessage) -> &'static str {
     }
 }
 
-fn said(text: &str) -> String {
+fn text_block_of(text: &str) -> String {
     let mut block = String::new();
     text_block(text, &mut block);
     block

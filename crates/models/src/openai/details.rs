@@ -35,7 +35,7 @@ impl Details {
         let Some(raw) = details else { return };
         let details = bobbin_definitions::json::from_str::<Vec<Members<'_>>>(raw.get()).unwrap_or_default();
         for members in details.into_iter().filter(|members| members.0.len() <= MEMBERS) {
-            match self.0.last_mut().filter(|last| last.goes_on_with(&members)) {
+            match self.0.last_mut().filter(|last| last.continues_with(&members)) {
                 Some(last) => last.add(members),
                 None => {
                     let mut detail = Detail(Vec::new());
@@ -60,7 +60,7 @@ impl Details {
 
 impl Detail {
     /// Whether a piece continues the same text.
-    fn goes_on_with(&self, piece: &Members<'_>) -> bool {
+    fn continues_with(&self, piece: &Members<'_>) -> bool {
         let same = |key: &str| piece.get(key).is_some() && piece.get(key) == self.raw(key);
         let is_text = matches!(piece.get("type"), Some("\"reasoning.text\"" | "\"reasoning.summary\""));
         is_text && same("type") && same("index")

@@ -51,7 +51,7 @@ pub fn input(messages: &[CachedJson<ChatMessage>]) -> String {
 fn items(message: &ChatMessage) -> String {
     let mut out = String::new();
     match message {
-        ChatMessage::System(text) => said("system", text, None, &mut out),
+        ChatMessage::System(text) => push_message("system", text, None, &mut out),
         ChatMessage::User(parts) => {
             comma(&mut out);
             out.push_str(r#"{"role":"user","content":"#);
@@ -76,7 +76,7 @@ fn items(message: &ChatMessage) -> String {
     out
 }
 
-fn said(role: &str, text: &str, phase: Option<&str>, out: &mut String) {
+fn push_message(role: &str, text: &str, phase: Option<&str>, out: &mut String) {
     comma(out);
     out.push_str(r#"{"role":""#);
     out.push_str(role);
@@ -155,7 +155,7 @@ fn reply(content: &str, calls: &[ToolCall], payload: &[PositionedBlock], out: &m
         let (text, call) = (boundary(content, text).max(text_at), call.min(calls.len()).max(call_at));
         let piece = content.get(text_at..text).unwrap_or_default();
         if !piece.is_empty() {
-            said("assistant", piece, phase, out);
+            push_message("assistant", piece, phase, out);
         }
         calls.get(call_at..call).unwrap_or_default().iter().for_each(|call| function_call(call, out));
         (text_at, call_at) = (text, call);
@@ -181,7 +181,7 @@ fn reply(content: &str, calls: &[ToolCall], payload: &[PositionedBlock], out: &m
     }
     up_to(content.len(), calls.len(), phase.as_deref(), out);
     if out.is_empty() {
-        said("assistant", "", None, out);
+        push_message("assistant", "", None, out);
     }
 }
 

@@ -40,7 +40,7 @@ pub struct RunRequest<'a> {
     pub version: Version,
     messages: Vec<&'a RawValue>,
     /// Index after the last message of a person.
-    last_said: usize,
+    last_user_message: usize,
     /// Index of the first new message.
     new: usize,
 }
@@ -193,7 +193,7 @@ impl<'a> RunRequest<'a> {
             tools: sent.tools.unwrap_or_default().into_iter().map(|tool| tool.name).collect(),
             version: Version::of(sent.protocol_version.as_deref()),
             messages,
-            last_said: read.said,
+            last_user_message: read.said,
             new: read.new,
         };
         let bytes = request.forwarded.as_ref().map_or(0, |props| props.to_string().len());
@@ -267,7 +267,7 @@ impl<'a> RunRequest<'a> {
     pub fn held(&self, until: HistoryLimit<'_>) -> Result<ClientMessages> {
         let upto = match until {
             HistoryLimit::All => self.messages.len(),
-            HistoryLimit::LastSaid => self.last_said,
+            HistoryLimit::LastSaid => self.last_user_message,
             HistoryLimit::Reply(reply) => self.behind(reply)?,
         };
         let (held, forgotten) = self.messages.split_at_checked(upto).unwrap_or_default();

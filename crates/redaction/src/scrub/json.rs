@@ -4,7 +4,7 @@
 use serde_json::value::RawValue;
 
 use crate::redact::step_count;
-use crate::scrub::name::says;
+use crate::scrub::name::meaning;
 use crate::scrub::{KEYWORD, Scrubber, byte, part, value};
 use bobbin_definitions::definitions::scrub::ScrubAction;
 
@@ -133,7 +133,7 @@ impl Scrubber<'_> {
     }
 
     fn is_secret(&self, name: &str) -> bool {
-        says(name.as_bytes(), &self.rules.extra).is_some()
+        meaning(name.as_bytes(), &self.rules.extra).is_some()
     }
 }
 

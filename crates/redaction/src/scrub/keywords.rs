@@ -98,7 +98,7 @@ impl KeywordScan<'_> {
         self.note_command(name, start);
         let says = |shape| match shape {
             Shape::Bearer => Some(NameMeaning::Secret),
-            _ => name::says(name, self.extra).or_else(|| key_of_words(bytes, start, name)),
+            _ => name::meaning(name, self.extra).or_else(|| key_of_words(bytes, start, name)),
         };
         let shape = self.shape(name, start, end);
         let known = shape.and_then(|(shape, from)| Some((shape, from, says(shape)?)));

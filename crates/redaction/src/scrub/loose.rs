@@ -76,7 +76,7 @@ fn spaced(
         b'"' | b'\'' if before(bytes, start) == b'-' && before(bytes, start.saturating_sub(1)) == b' ' => at,
         _ => return None,
     };
-    name::says(name, extra).and_then(|_| quoted(bytes, from))
+    name::meaning(name, extra).and_then(|_| quoted(bytes, from))
 }
 
 /// `name="db.password" value="…"`.
@@ -91,7 +91,7 @@ fn attribute(bytes: &[u8], end: usize, back: &[u8], extra: &[Vec<u8>]) -> Option
     let label = back.get(opens + 1..)?;
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
     let last = label.rsplit(|byte| !is_name(byte)).next()?;
-    if before(back, opens) != b'=' || name::says(last, extra).is_none() {
+    if before(back, opens) != b'=' || name::meaning(last, extra).is_none() {
         return None;
     }
     let value = quoted_any(bytes, end + 1)?;
@@ -107,7 +107,7 @@ fn call(
 ) -> Option<(usize, usize)> {
     let begins = |word: &[u8]| name.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
     let gives = before(bytes, start) == b'.' || begins(b"set") || begins(b"with");
-    if gives && name::says(name, extra).is_some() { quoted(bytes, end + 1) } else { None }
+    if gives && name::meaning(name, extra).is_some() { quoted(bytes, end + 1) } else { None }
 }
 
 /// `define('DB_PASSWORD', '…')`.
@@ -121,7 +121,7 @@ fn argument(
     let comma = end + mark.length();
     let opens = start.saturating_sub(mark.length());
     let first = byte(bytes, comma) == b',' && before(bytes, opens) == b'(' && mark.opens(bytes, start);
-    if !first || name::says(name, extra).is_none() {
+    if !first || name::meaning(name, extra).is_none() {
         return None;
     }
     let function = part(bytes, opens.saturating_sub(33), opens.saturating_sub(1)).to_ascii_lowercase();

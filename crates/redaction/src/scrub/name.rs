@@ -43,7 +43,7 @@ const NO_SECRETS: [&[u8]; 14] = [
 /// Words that may follow them.
 const TAILS: [&[u8]; 4] = [b"value", b"val", b"confirmation", b"base"];
 
-/// Last two letters of names to check: names for [`says`], and other words before a secret.
+/// Last two letters of names to check: names for [`meaning`], and other words before a secret.
 const LASTS: [&[u8; 2]; 26] = [
     b"en", b"rd", b"wd", b"se", b"de", b"et", b"ey", b"ss", b"on", b"er", b"ue", b"al", b"by", b"rl", b"ql",
     b"mp", b"in", b"db", b"ch", b"dd", b"fy", b"te", b"mi", b"li", b"is", b"pt",
@@ -124,7 +124,7 @@ impl Letters {
 }
 
 /// Whether the value of a name is secret.
-pub(super) fn says(name: &[u8], extra: &[Vec<u8>]) -> Option<NameMeaning> {
+pub(super) fn meaning(name: &[u8], extra: &[Vec<u8>]) -> Option<NameMeaning> {
     let letters = Letters::of(name);
     let mut text = letters.as_slice();
     let word = |text: &[u8], ending: &[u8]| {
@@ -189,7 +189,7 @@ mod tests {
             "csrf_token",
             "a_name_that_is_so_long_that_only_its_end_can_be_looked_at_x_password",
         ] {
-            assert_eq!(says(name.as_bytes(), &extra), Some(NameMeaning::Secret), "{name}");
+            assert_eq!(meaning(name.as_bytes(), &extra), Some(NameMeaning::Secret), "{name}");
         }
         for name in [
             "tokens",
@@ -210,9 +210,9 @@ mod tests {
             "",
             "2",
         ] {
-            assert_eq!(says(name.as_bytes(), &extra), None, "{name}");
+            assert_eq!(meaning(name.as_bytes(), &extra), None, "{name}");
         }
-        assert_eq!(says(b"Proxy-Authorization", &[]), Some(NameMeaning::Authorization));
+        assert_eq!(meaning(b"Proxy-Authorization", &[]), Some(NameMeaning::Authorization));
         let all = ENDINGS.iter().chain(&WORDS).chain(&TAILS).copied();
         for name in all.chain([b"authorization".as_slice(), b"bearer", b"key", b"pass", b"by", b"value"]) {
             assert!(may_matter(name), "{}", name.escape_ascii());

@@ -472,7 +472,7 @@ fn is_variable(bytes: &[u8], text: &[u8], end: usize, shape: Shape, own: &[u8]) 
         return false;
     }
     let closes = matches!(byte(bytes, end), b')' | b';' | b',' | b']' | b'}');
-    let named = name::says(text, &[]).is_some() || text.eq_ignore_ascii_case(own);
+    let named = name::meaning(text, &[]).is_some() || text.eq_ignore_ascii_case(own);
     (named && (closes || shape == Shape::Assigned))
         || (shape == Shape::Assigned && (closes || is_code(bytes, end)))
 }

@@ -159,7 +159,7 @@ impl Delegates<'_> {
         "terminated".clone_into(&mut child.status);
         (child.due_us, child.body) = (None, None);
         let text = format!("The worker \"{id}\" was closed.");
-        applied.tells("closed", &child);
+        applied.add_event("closed", &child);
         Event::subagent("closed", &child, state.active(), None).insert(sql, self.host.now_us())?;
         // Only code can close a worker that a call waits for.
         self.subagents().end_wait(state, sql, &mut child, &ToolResult::error(text), &mut applied)?;

@@ -67,17 +67,17 @@ impl WorkerOutcome {
     }
 
     /// The outcome for models, with a text of at most `bytes` bytes.
-    pub(super) fn told(&self, child: &Child, bytes: usize) -> Result<Value> {
+    pub(super) fn to_json(&self, child: &Child, bytes: usize) -> Result<Value> {
         let files = store::stored(&self.files)?;
-        let mut told = json!({
+        let mut outcome = json!({
             "agentId": child.facts.alias, "status": self.status(child), "text": cut(&self.text, bytes),
             "attachments": files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
             "run": (self.run > 0).then(|| format!("r_{}", self.run)),
         });
-        if let Some(fields) = told.as_object_mut().filter(|_| self.seen) {
+        if let Some(fields) = outcome.as_object_mut().filter(|_| self.seen) {
             fields.insert("seen".into(), true.into());
         }
-        Ok(told)
+        Ok(outcome)
     }
 
     /// The files of the outcome.
@@ -96,10 +96,10 @@ impl WorkerOutcome {
 
     /// The result of a call that waited for this worker alone.
     fn result(&self, child: &Child) -> Result<ToolResult> {
-        let told = self.told(child, limits::OUTCOME_BYTES)?;
+        let outcome = self.to_json(child, limits::OUTCOME_BYTES)?;
         let result = match self.ending {
-            Ending::Result => ToolResult { result: Some(told), ..ToolResult::success("") },
-            Ending::Failure | Ending::Stopped => ToolResult::error(told.to_string()),
+            Ending::Result => ToolResult { result: Some(outcome), ..ToolResult::success("") },
+            Ending::Failure | Ending::Stopped => ToolResult::error(outcome.to_string()),
         };
         Ok(ToolResult { stored: self.files.clone(), ..result })
     }

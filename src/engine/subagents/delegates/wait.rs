@@ -167,7 +167,7 @@ impl Delegates<'_> {
                 outcomes.push(without_outcome(id, child.as_ref()));
                 continue;
             };
-            outcomes.push(outcome.told(&child, bytes)?);
+            outcomes.push(outcome.to_json(&child, bytes)?);
             if !outcome.seen {
                 stored.extend(outcome.files().iter().cloned());
                 outcome.keep_seen(&mut child)?;

@@ -23,7 +23,7 @@ use crate::sdk::messages::MessageUpdate;
 use crate::store::side::Side;
 use crate::work::code::args::Args;
 use crate::work::code::bridge::files::file_method;
-use crate::work::code::bridge::options::{effect, env_kind, if_value, message, told};
+use crate::work::code::bridge::options::{effect, env_kind, if_value, message, with_hint};
 use crate::work::code::bridge::remote_thread::remote;
 
 /// The function that calls a thread. `env`: the variables that the definition declares; no others are
@@ -88,7 +88,7 @@ async fn method_of(state: &ThreadState, method: &str, mut args: Args) -> Result<
         }
         "updateMessage" => {
             let (id, updates) = (args.text("id")?, args.object("updates")?);
-            state.update_message(&id, MessageUpdate::of(Body::of(updates)).map_err(told)?).await?;
+            state.update_message(&id, MessageUpdate::of(Body::of(updates)).map_err(with_hint)?).await?;
             nullable(state.get_message(&id)?)
         }
         "deleteMessage" => Value::Bool(state.delete_message(&args.text("id")?)?),

@@ -17,11 +17,11 @@ use crate::work::code::args::Args;
 
 /// Checks the names of options. The hint becomes part of the message, because code sees only the message.
 fn known(fields: Map<String, Json>, names: &[&str]) -> Result<Body> {
-    Body::of(fields).known(names).map_err(told)
+    Body::of(fields).known(names).map_err(with_hint)
 }
 
 /// Moves the error's hint into its message.
-pub(super) fn told(mut error: Error) -> Error {
+pub(super) fn with_hint(mut error: Error) -> Error {
     if let Some(hint) = error.hint.take() {
         error.message = format!("{} {hint}", error.message);
     }

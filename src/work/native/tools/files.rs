@@ -16,7 +16,7 @@ pub(super) fn write_file(call: &NativeCall) -> ToolResult {
     let (Some(path), Some(content)) = (text(call, "path"), text(call, "content")) else {
         return ToolResult::error("path and content: required.");
     };
-    told(
+    tool_result(
         call.state
             .write_file(path, content, kind_of(path), FileOptions::default())
             .map(|file| format!("Wrote {} ({} bytes).", file.path, file.size)),
@@ -26,7 +26,7 @@ pub(super) fn write_file(call: &NativeCall) -> ToolResult {
 /// Returns the text of the file `path`.
 pub(super) fn read_file(call: &NativeCall) -> ToolResult {
     let Some(path) = text(call, "path") else { return ToolResult::error("path: required but missing.") };
-    told(call.state.read_file(path).map(|content| match content {
+    tool_result(call.state.read_file(path).map(|content| match content {
         None => format!("There is no file {path}."),
         Some(bytes) => shown(&bytes, |text| call.state.redact(text)),
     }))
@@ -35,7 +35,7 @@ pub(super) fn read_file(call: &NativeCall) -> ToolResult {
 /// Returns the entries of the directory `path`, or of the root.
 pub(super) fn list_files(call: &NativeCall) -> ToolResult {
     let path = text(call, "path").unwrap_or("/");
-    told(call.state.readdir_file(path).map(|entries| {
+    tool_result(call.state.readdir_file(path).map(|entries| {
         let lines = entries.iter().map(|entry| match entry.is_directory {
             true => format!("{}/", entry.path),
             false => format!("{} ({} bytes, {})", entry.path, entry.size, entry.mime_type),
@@ -57,14 +57,16 @@ pub(super) fn search_files(call: &NativeCall) -> ToolResult {
         (None, Some(pattern)) => call.state.find_files(pattern),
         (None, None) => return ToolResult::error("text or pattern: one of them is required."),
     };
-    told(found.map(|lines| if lines.is_empty() { "Nothing was found.".to_owned() } else { lines.join("\n") }))
+    tool_result(
+        found.map(|lines| if lines.is_empty() { "Nothing was found.".to_owned() } else { lines.join("\n") }),
+    )
 }
 
 fn text<'a>(call: &'a NativeCall, name: &str) -> Option<&'a str> {
     call.args.get(name).and_then(Value::as_str)
 }
 
-fn told(result: Result<String>) -> ToolResult {
+fn tool_result(result: Result<String>) -> ToolResult {
     match result {
         Ok(text) => ToolResult::success(text),
         Err(error) => ToolResult::error(error.into_message()),

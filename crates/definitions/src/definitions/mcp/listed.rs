@@ -171,11 +171,13 @@ impl McpServer {
             description: first_bytes(description, limits::MCP_DESCRIPTION_BYTES).to_owned(),
             args: Some(schema::shown(&listed.input_schema, &provide)),
             timeout_ms: self.timeout_ms,
-            idempotent: said(&self.idempotent, &listed.name).copied().or(listed.may_repeat().then_some(true)),
-            tier: said(&self.tier, &listed.name).copied(),
+            idempotent: of_tool(&self.idempotent, &listed.name)
+                .copied()
+                .or(listed.may_repeat().then_some(true)),
+            tier: of_tool(&self.tier, &listed.name).copied(),
             retry: self.retry.clone(),
             variables: self.variables.clone(),
-            approval: said(&self.approval, &listed.name).cloned(),
+            approval: of_tool(&self.approval, &listed.name).cloned(),
             scrub: self.scrub.clone(),
             run: Implementation::Mcp(McpTool {
                 server: self.name.clone(),
@@ -242,7 +244,7 @@ impl McpServer {
     }
 }
 
-/// What is said of a tool, or else of all others.
-fn said<'s, T>(by_tool: &'s SortedMap<String, T>, tool: &str) -> Option<&'s T> {
+/// The value for a tool, or else the value for all others.
+fn of_tool<'s, T>(by_tool: &'s SortedMap<String, T>, tool: &str) -> Option<&'s T> {
     by_tool.get(tool).or_else(|| by_tool.get(DEFAULT))
 }

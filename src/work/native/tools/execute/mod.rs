@@ -95,7 +95,7 @@ pub(super) async fn execute_code(call: NativeCall) -> ToolResult {
             result.await
         }
     };
-    running.told(&result)
+    running.tool_result(&result)
 }
 
 struct CodeCall {
@@ -156,7 +156,7 @@ impl CodeCall {
     }
 
     /// The result for the model. An exceeded limit is an error, even if the code caught it.
-    fn told(&self, ended: &CodeResult) -> ToolResult {
+    fn tool_result(&self, ended: &CodeResult) -> ToolResult {
         let over = self.over.get();
         let (status, error) = match (over, &ended.error, &ended.result) {
             (_, Some(error), _) => (ended.status, Some(CodeError { stack: None, ..error.clone() })),
@@ -168,32 +168,32 @@ impl CodeCall {
             }
             (None, None, _) => (ended.status, None),
         };
-        let mut told = Map::new();
-        told.insert("status".to_owned(), status.as_str().into());
+        let mut result = Map::new();
+        result.insert("status".to_owned(), status.as_str().into());
         if let Some(error) = &error {
-            told.insert("error".to_owned(), self.state.redact_json(json!(error)));
+            result.insert("error".to_owned(), self.state.redact_json(json!(error)));
         }
         let calls = self.calls.borrow();
         if !calls.is_empty() {
-            told.insert("toolCalls".to_owned(), Json::Array(calls.clone()));
+            result.insert("toolCalls".to_owned(), Json::Array(calls.clone()));
         }
         // The whole result must fit into a message.
-        let rest = Json::Object(told.clone()).to_string().len() + OUTPUT_REST;
+        let rest = Json::Object(result.clone()).to_string().len() + OUTPUT_REST;
         let most = usize::try_from(self.settings.max_output_size).unwrap_or(usize::MAX);
         let mut room = most.min(limits::CONTENT_BYTES.saturating_sub(rest));
         if status == Status::Success
-            && let Some(result) = ended.result.to_json()
+            && let Some(value) = ended.result.to_json()
         {
-            told.insert("result".to_owned(), cut(self.state.redact_json(result), &mut room));
+            result.insert("result".to_owned(), cut(self.state.redact_json(value), &mut room));
         }
         let output = printed(ended);
-        if error.is_none() && output.is_empty() && calls.is_empty() && !told.contains_key("result") {
-            told.insert("note".to_owned(), NO_TRACE.into());
+        if error.is_none() && output.is_empty() && calls.is_empty() && !result.contains_key("result") {
+            result.insert("note".to_owned(), NO_TRACE.into());
         }
         if !output.is_empty() {
-            told.insert("output".to_owned(), cut(Json::String(self.state.redact(output)), &mut room));
+            result.insert("output".to_owned(), cut(Json::String(self.state.redact(output)), &mut room));
         }
-        let text = Json::Object(told).to_string();
+        let text = Json::Object(result).to_string();
         match (over, status) {
             (Some(over), _) => over.result(text),
             (None, Status::Success) => ToolResult::success(text),
