@@ -12,8 +12,8 @@ use crate::engine::calls::tool_events::ToolCallEvent;
 use crate::engine::calls::tool_queue;
 use crate::engine::definitions::Definitions;
 use crate::engine::mcp::ServerCall;
-use crate::engine::mcp::input::InputCall;
 use crate::engine::thread::Thread;
+use crate::engine::waits::input::InputCall;
 use crate::engine::waits::retry::{LaterAttempt, parks};
 use crate::error::{Error, Result};
 use crate::models::backoff_us;
@@ -185,8 +185,11 @@ impl Thread {
         let (thread_id, stem) =
             self.read(|state, _| Ok((state.meta.thread_id.clone(), state.meta.stem.clone())))?;
         let env = |name: &str| self.variables().tool_env(definitions, entry, name);
-        let call_state = self.mcp().asked_by_call(inside, tool)?;
-        let answers = self.mcp().answers_of_call(call_state.as_ref())?;
+        let call_state = self.waits().input_state_of_call(inside, tool)?;
+        let answers = match &call_state {
+            Some(call_state) => self.waits().input_answers(call_state)?,
+            None => Map::new(),
+        };
         if let Some(text) = self.variables().missing_variable(definitions, entry, tool).await? {
             return Ok(ToolResult::error(text));
         }
@@ -220,7 +223,7 @@ impl Thread {
         let asking = InputCall { tool, server: None, inside, definitions, call: call.id_and_args() };
         let result = self.run_tool(inside, definitions, tool, &env, call).await?;
         let Some(what) = at.refused() else {
-            return self.mcp().asks_people(asking, result, call_state).await;
+            return self.waits().request_input(asking, result, call_state).await;
         };
         let text = format!("\"{}\" is `read_only`, and tried to {what}.", tool.name);
         Ok(ToolResult { error_code: Some("read_only".into()), ..ToolResult::error(text) })

@@ -1,184 +1,41 @@
-//! Input that a server, or a tool of the application, requests from people during a call (`input_required`).
-//! The run is parked, and the call is repeated with the answers. Nothing is kept in memory, so the wait
-//! survives restarts and deployments.
+//! Input that a server requests from people during a call (`input_required`), with the state that the server
+//! receives with the answers. The wait is in `waits::input`.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::definitions::message::ToolResult;
-use crate::definitions::tier::tier;
-use crate::definitions::{Implementation, Tool};
-use crate::engine::definitions::Definitions;
 use crate::engine::features::McpClient;
 use crate::engine::mcp::sealed_text::SealedText;
-use crate::engine::waits::NewWait;
-use crate::engine::waits::gate::{too_large, would_wait};
+use crate::engine::waits::input::InputCall;
 use crate::error::{Error, Result};
-use crate::limits;
-use crate::mcp_client::elicit::{InputRequest, InputRequired, asked_by_tool, response};
-use crate::sdk::scope::{EntryMode, Scope};
+use crate::mcp_client::elicit::InputRequired;
 use crate::store::receipts::ServerCallState;
-use crate::store::runs::Parking;
-use crate::store::waits::{DecidedBy, InputForm, Wait, WaitData, WaitKind, WaitState, WaitingCall};
-use crate::store::{receipts, waits};
-use crate::text::shorten;
-
-/// The `error_code` with which a tool of the application requests input (docs/tools.md).
-const NEEDS_INPUT: &str = "needs_input";
-
-/// A call that requests input from people.
-pub(crate) struct InputCall<'a> {
-    pub(crate) tool: &'a Tool,
-    /// The MCP server that requests it; `None` for the tool itself.
-    pub(crate) server: Option<&'a str>,
-    pub(crate) inside: &'a Scope,
-    pub(crate) definitions: &'a Definitions<'a>,
-    /// The call's id and arguments.
-    pub(crate) call: (String, Value),
-}
 
 impl McpClient<'_> {
-    /// The stored state of a call for which a tool of the application has requested input.
-    pub(crate) fn asked_by_call(&self, inside: &Scope, tool: &Tool) -> Result<Option<ServerCallState>> {
-        match tool.run {
-            Implementation::Mcp(_) => Ok(None),
-            _ => self.at_server(inside),
-        }
-    }
-
-    /// The people's answers, by the names that the tool gave.
-    pub(crate) fn answers_of_call(&self, call_state: Option<&ServerCallState>) -> Result<Map<String, Value>> {
-        Ok(match call_state.map(|call_state| self.answered_input(call_state)).transpose()? {
-            Some((Some(Value::Object(answers)), _)) => answers,
-            _ => Map::new(),
-        })
-    }
-
-    /// Returns the result, unless the tool requests input. Then it parks the run, and the tool is called
-    /// again with the answers.
-    pub(crate) async fn asks_people(
-        &self,
-        asking: InputCall<'_>,
-        mut result: ToolResult,
-        call_state: Option<ServerCallState>,
-    ) -> Result<ToolResult> {
-        let is_of_server = matches!(asking.tool.run, Implementation::Mcp(_));
-        if is_of_server || result.error_code.as_deref() != Some(NEEDS_INPUT) {
-            return Ok(result);
-        }
-        let wrong = |text: &str| {
-            Ok(ToolResult::error(format!("\"{}\" asks people wrongly: {text}.", asking.tool.name)))
-        };
-        let asked = match asked_by_tool(result.error_data.take().unwrap_or_default()) {
-            Ok(asked) if asked.is_empty() => return wrong("it does not say what"),
-            Ok(asked) => asked,
-            Err(text) => return wrong(&text),
-        };
-        let mut call_state = call_state.unwrap_or_default();
-        call_state.round += 1;
-        if call_state.round > limits::MCP_ROUNDS {
-            return wrong("it asks again and again");
-        }
-        self.park_for_input(asking, InputRequired { asked, state: None }, call_state).await
-    }
-
-    /// The stored state of a call that began at its server and was parked.
-    pub(super) fn at_server(&self, inside: &Scope) -> Result<Option<ServerCallState>> {
-        let (Some(receipt), EntryMode::Again) = (inside.receipt, inside.entered) else { return Ok(None) };
-        self.read(|_, sql| Ok(receipts::find(sql, receipt)?.and_then(|receipt| receipt.data.mcp)))
-    }
-
     /// The people's answers to a server, and the state that the server wants back.
     pub(super) fn answered_input(&self, at: &ServerCallState) -> Result<(Option<Value>, Option<String>)> {
-        self.read(|state, sql| {
-            let mut said = Map::new();
-            for id in &at.waits {
-                let wait = waits::find(sql, *id)?.filter(|wait| wait.state == WaitState::Decided);
-                let Some(Wait {
-                    asked: WaitData { input: Some(input), .. }, decision: Some(decision), ..
-                }) = wait
-                else {
-                    continue;
-                };
-                said.insert(input.name, response(&decision.decision, decision.content.as_ref()));
+        let answers = self.waits().input_answers(at)?;
+        let sealed = at.state.clone().and_then(|sealed| crate::json::from_value::<SealedText>(sealed).ok());
+        let back = match sealed {
+            Some(sealed) => {
+                self.read(|state, _| Ok(self.unsealed(&state.meta.thread_id, "state", sealed)))?
             }
-            let sealed =
-                at.state.clone().and_then(|sealed| crate::json::from_value::<SealedText>(sealed).ok());
-            let back = sealed.and_then(|sealed| self.unsealed(&state.meta.thread_id, "state", sealed));
-            Ok(((!said.is_empty()).then_some(Value::Object(said)), back))
-        })
+            None => None,
+        };
+        Ok(((!answers.is_empty()).then_some(Value::Object(answers)), back))
     }
 
-    /// Opens a wait for each requested input, and parks the run. Returns only where the run cannot be parked,
-    /// with the model's error result.
-    pub(super) async fn park_for_input(
+    /// Parks the run until people have answered a server. Returns only where the run cannot be parked, with the
+    /// model's error result.
+    pub(super) async fn park_for_server_input(
         &self,
         at: InputCall<'_>,
         required: InputRequired,
         call_state: ServerCallState,
     ) -> Result<ToolResult> {
-        let (Some(receipt), Parking::Possible) = (at.inside.receipt, at.inside.parking) else {
-            return Ok(would_wait(&at.tool.name));
-        };
-        let asked: Vec<WaitData> =
-            required.asked.into_iter().map(|one| self.asked_of_people(&at, one)).collect();
-        if !asked.iter().all(WaitData::fits) {
-            return Ok(too_large(at.tool));
-        }
-        let lasts_us = self.waits().timeout_us(at.definitions);
-        let opened = self.transition(|state, sql| {
-            let found = receipts::find(sql, receipt)?;
-            let batch = found.ok_or_else(|| Error::internal("a receipt is gone"))?.reply;
-            let back = required.state.as_deref().map(|back| {
-                serde_json::to_value(self.sealed(&state.meta.thread_id, "state", back))
-                    .map_err(Error::internal)
-            });
-            let mut opened = Vec::with_capacity(asked.len());
-            for asked in asked {
-                let digest = String::new();
-                let new = NewWait { kind: WaitKind::Elicitation, receipt, batch, digest, asked, lasts_us };
-                opened.push(self.waits().open_wait(state, sql, new)?);
-            }
-            // No polls of the call's task until people have answered.
-            for of_task in waits::open(sql)?.iter().filter(|wait| wait.is_of_task(receipt)) {
-                waits::defer(sql, of_task.id, self.host.now_us() + lasts_us)?;
-                state.wait_due.take();
-            }
-            // A server keeps earlier answers in its state. A tool receives all of them again.
-            let before = if at.server.is_some() { &[][..] } else { &call_state.waits };
-            let waits = before.iter().copied().chain(opened.iter().map(|wait| wait.id)).collect();
-            receipts::wait_at_server(
-                sql,
-                receipt,
-                &ServerCallState { waits, state: back.transpose()?, ..call_state.clone() },
-            )?;
-            self.post_mcp(state, sql)?;
-            self.waits().park_run(state, sql)?;
-            Ok(opened)
-        })?;
-        self.waits().end_parked_flow(&opened).await
-    }
-
-    /// The public data of one requested input. The title is the asker's message; the asker is named
-    /// separately.
-    fn asked_of_people(&self, at: &InputCall<'_>, one: InputRequest) -> WaitData {
-        let mut title = match one.message.as_str() {
-            "" => format!("{} needs input", at.tool.name),
-            message => self.variables().redact(message.to_owned()),
-        };
-        shorten(&mut title, limits::WAIT_REASON_BYTES);
-        let (id, args) = at.call.clone();
-        WaitData {
-            title,
-            reason: at.server.map(|server| format!("The MCP server “{server}” asks this.")),
-            by: DecidedBy::Thread,
-            call: Some(WaitingCall { id, tool: at.tool.name.clone(), tier: tier(at.tool), args }),
-            input: Some(InputForm {
-                server: at.server.unwrap_or_default().to_owned(),
-                name: one.name,
-                form: one.schema.map(|schema| self.variables().redact_json(schema)),
-                url: one.url,
-            }),
-            ..WaitData::default()
-        }
+        let thread = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
+        let sealed = |text: String| serde_json::to_value(self.sealed(&thread, "state", &text));
+        let state = required.state.map(sealed).transpose().map_err(Error::internal)?;
+        self.waits().park_for_input(at, required.asked, ServerCallState { state, ..call_state }).await
     }
 }

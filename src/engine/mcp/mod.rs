@@ -7,7 +7,7 @@
 //!   only this thread, or the threads of one owner, can read. `reports`: reports about servers to the deployment.
 
 mod callback;
-pub(super) mod input;
+mod input;
 mod lists;
 mod live_catalog;
 mod reports;
@@ -23,12 +23,12 @@ use crate::definitions::message::ToolResult;
 use crate::definitions::{McpServer, McpTool, Tool, template};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::McpClient;
-use crate::engine::mcp::input::InputCall;
 pub(crate) use crate::engine::mcp::sessions::KnownSession;
 use crate::engine::mcp::sessions::Sessions;
 use crate::engine::mcp::tokens::ServerConnection;
 use crate::engine::thread::Thread;
 use crate::engine::waits::gate::WOULD_WAIT;
+use crate::engine::waits::input::InputCall;
 use crate::error::Result;
 use crate::json;
 use crate::limits;
@@ -133,7 +133,7 @@ impl McpClient<'_> {
             asker: Asker { capabilities: capabilities(inside), meta },
             trace,
         };
-        let call_state = self.at_server(inside)?.unwrap_or_default();
+        let call_state = self.waits().stored_call_state(inside)?.unwrap_or_default();
         self.continue_server_call(at, &asking, args, &call, call_state).await
     }
 
@@ -184,7 +184,7 @@ impl McpClient<'_> {
                 return Ok(Err(endless_input(of)));
             }
             if !required.asked.is_empty() {
-                return self.park_for_input(at.asks(call), required, call_state).await.map(Ok);
+                return self.park_for_server_input(at.asks(call), required, call_state).await.map(Ok);
             }
             // The server only wants the request again.
             self.retries().pause_before_retry(limits::SECOND_US).await;

@@ -93,7 +93,7 @@ impl McpClient<'_> {
                 if call_state.round <= limits::MCP_ROUNDS {
                     let call_state = ServerCallState { task: Some(task), ..call_state };
                     let required = InputRequired { asked, state: None };
-                    return self.park_for_input(at.asks(call), required, call_state).await.map(Ok);
+                    return self.park_for_server_input(at.asks(call), required, call_state).await.map(Ok);
                 }
                 Err(endless_input(at.of))
             }

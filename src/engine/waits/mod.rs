@@ -5,8 +5,9 @@
 //! * Here: opening and closing of waits. `park`: parks a run. `expiry`: waits that nobody ended in time; `deny`:
 //!   approvals that a message denies. `lookup`: finds a wait by its id. `gate`: holds calls that have to wait;
 //!   `question`: the question about a call; `digest`: the digest of a call; `decide`: decisions and their effects;
-//!   `answer`: the results of answers; `restart`: a decision that repeats the model request. `retry`: a long pause
-//!   before the next attempt. `budget_question`: asks about spending; `budget`: what the decision changes.
+//!   `answer`: the results of answers; `input`: input that tools request; `restart`: a decision that repeats the
+//!   model request. `retry`: a long pause before the next attempt. `budget_question`: asks about spending; `budget`:
+//!   what the decision changes.
 
 mod answer;
 pub(super) mod budget;
@@ -16,6 +17,7 @@ mod deny;
 mod digest;
 mod expiry;
 pub(super) mod gate;
+pub(in crate::engine) mod input;
 pub(crate) mod lookup;
 mod park;
 pub(super) mod question;
