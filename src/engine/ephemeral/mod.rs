@@ -81,7 +81,7 @@ pub(crate) struct Ephemeral {
     /// Detached work.
     pub(super) works: RunningWork,
     /// Failures of this run that were reported to the operator.
-    pub(super) told_failures: RefCell<ReportedFailures>,
+    pub(super) reported_failures: RefCell<ReportedFailures>,
     /// The snapshots of definitions with which runs begin, by agent.
     pub(super) snapshots: RefCell<SortedMap<String, Rc<Snapshot>>>,
     /// Whether the log is known to have the snapshot of the thread's first run.

@@ -21,11 +21,11 @@ const ABOUT_BYTES: usize = 120;
 const AGAIN_US: i64 = 60 * limits::SECOND_US;
 
 impl McpClient<'_> {
-    /// Records the outcome of a request to a server; `wrong`: error code and text. [`McpClient::post_mcp`]
+    /// Records the outcome of a request to a server; `error`: error code and text. [`McpClient::post_mcp`]
     /// sends it in the transaction that stores the outcome.
-    pub(super) fn record_server_result(&self, server: &str, wrong: Option<(&str, &str)>) {
+    pub(super) fn record_server_result(&self, server: &str, error: Option<(&str, &str)>) {
         let now = self.host.now_us();
-        let error = wrong.map(|(code, text)| McpError {
+        let error = error.map(|(code, text)| McpError {
             code: code.to_owned(),
             message: self.variables().shown(text.to_owned()).cut(limits::MCP_TOLD_BYTES).to_string(),
         });
