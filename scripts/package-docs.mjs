@@ -13,7 +13,7 @@ const SECTIONS = {
   Features: ["budgets", "context", "effects", "endpoints", "hooks", "memory", "native-tools", "scrubbing", "sides", "subagents", "variables"],
   HTTP: ["http", "access", "files", "streams", "runs"],
   Production: ["durability", "observability", "self-hosting"],
-  Reference: ["command-line", "errors", "http-reference"],
+  Reference: ["command-line", "errors", "http-reference", "limits"],
   Optional: ["README", "architecture", "performance", "promises", "style", "testing"],
 };
 
