@@ -41,7 +41,7 @@ pub mod work;
 
 pub use bobbin_definitions::{
     Code, Error, Fault, Result, definitions, error, json, json_fields, json_items, limits, literal, signing,
-    sorted, validate,
+    validate,
 };
 pub(crate) use bobbin_definitions::{dates, page, text, tokens};
 pub use bobbin_models as models;

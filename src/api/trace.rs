@@ -1,6 +1,7 @@
 //! The trace of a run: its events in the order of time. It is derived from the rows of the run, its log and
 //! its receipts. Only the entries that code adds are stored for it.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde_json::{Map, Value};
@@ -12,7 +13,6 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::page::Page;
-use crate::sorted::SortedMap;
 use crate::store::children::open;
 use crate::store::logs::Entry;
 use crate::store::messages as rows;
@@ -117,11 +117,11 @@ struct EventCollector<'a> {
     told: Vec<DatedEntry>,
     cut: bool,
     /// The last attempt at each reply.
-    attempts: SortedMap<i64, FailedAttempt>,
+    attempts: BTreeMap<i64, FailedAttempt>,
     /// Log entries about children, one statement each.
     children: Vec<(i64, Value)>,
     /// Whether calls wait for a child, by its reference.
-    blocking: SortedMap<String, bool>,
+    blocking: BTreeMap<String, bool>,
     /// Children that calls wait for.
     waiting: Vec<String>,
 }
@@ -142,9 +142,9 @@ impl<'a> EventCollector<'a> {
             run,
             told: Vec::new(),
             cut: false,
-            attempts: SortedMap::new(),
+            attempts: BTreeMap::new(),
             children: Vec::new(),
-            blocking: SortedMap::new(),
+            blocking: BTreeMap::new(),
             waiting: Vec::new(),
         }
     }

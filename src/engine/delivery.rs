@@ -1,5 +1,7 @@
 //! Delivery of the outbox: in order for each target, in parallel across targets, at least once.
 
+use std::collections::BTreeMap;
+
 use futures::future::join_all;
 
 use crate::engine::features::{Outbox, Subagents};
@@ -12,7 +14,6 @@ use crate::limits;
 use crate::request::Reply;
 use crate::request::directory_call as call;
 use crate::request::directory_call::DirectoryCall;
-use crate::sorted::SortedMap;
 use crate::store::outbox as table;
 use crate::store::outbox::{OutboxEntry, TO_MEMORY, TO_THREAD};
 
@@ -81,9 +82,9 @@ impl Outbox<'_> {
             Err(error) if error.code == Code::ThreadNotFound => return,
             Err(error) => return self.variables().log(&format!("the outbox could not be read: {error}")),
         };
-        let mut by_target: SortedMap<String, Vec<OutboxEntry>> = SortedMap::new();
+        let mut by_target: BTreeMap<String, Vec<OutboxEntry>> = BTreeMap::new();
         for entry in entries {
-            by_target.entry(entry.target.clone(), Vec::new).push(entry);
+            by_target.entry(entry.target.clone()).or_default().push(entry);
         }
         let deliveries = by_target.into_iter().map(|(target, entries)| self.deliver_to(target, entries));
         join_all(deliveries).await;

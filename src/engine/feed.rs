@@ -4,6 +4,7 @@
 //! A feed begins behind a seq. The rows behind it belong to the run, because seqs are the only order. It is
 //! sent in pieces of bounded size: a piece that is full ends with the id after which the next one begins.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,6 @@ use crate::host::{Feed, Filter, Frame, FramePosition, Sql};
 use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
-use crate::sorted::SortedMap;
 use crate::store::children::open::waited_for;
 use crate::store::messages as rows;
 use crate::store::messages::{Inbound, Row, message_id, message_seq, not_found, page};
@@ -349,10 +349,10 @@ fn pauses_of(
     followed: &RunRange,
     filter: &Filter,
     rows: &[Row],
-) -> Result<SortedMap<i64, Vec<InitialWait>>> {
+) -> Result<BTreeMap<i64, Vec<InitialWait>>> {
     match followed.number().filter(|_| filter.waits && rows.iter().any(|row| !row.calls.is_empty())) {
         Some(run) => initial(state, sql, run),
-        None => Ok(SortedMap::new()),
+        None => Ok(BTreeMap::new()),
     }
 }
 

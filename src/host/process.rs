@@ -2,19 +2,18 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Weak;
-
-use crate::sorted::SortedMap;
 
 /// Caches of one process.
 #[derive(Default)]
 pub struct Process {
     /// The last report to the deployment about each MCP server and its list.
-    pub(crate) told: RefCell<SortedMap<String, ServerReport>>,
+    pub(crate) told: RefCell<BTreeMap<String, ServerReport>>,
     /// Tool lists of MCP servers, the newest last.
     pub(crate) lists: RefCell<Vec<SharedList>>,
     /// Extended catalogs, by their extensions, for as long as an object uses them.
-    pub(crate) catalogs: RefCell<SortedMap<String, Weak<dyn Any>>>,
+    pub(crate) catalogs: RefCell<BTreeMap<String, Weak<dyn Any>>>,
     /// Lines in the operator's log that need not be repeated for every object, the newest last.
     lines: RefCell<Vec<String>>,
 }

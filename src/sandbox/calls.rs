@@ -2,6 +2,7 @@
 //! work, regardless of which task polls them.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -10,7 +11,6 @@ use futures::channel::oneshot;
 use futures::future::LocalBoxFuture;
 
 use crate::limits;
-use crate::sorted::SortedMap;
 
 /// The calls of one run.
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub(super) struct CallRegistry(Rc<OpenCalls>);
 
 #[derive(Default)]
 struct OpenCalls {
-    calls: RefCell<SortedMap<u64, Rc<dyn Abortable>>>,
+    calls: RefCell<BTreeMap<u64, Rc<dyn Abortable>>>,
     last: Cell<u64>,
     closed: Cell<bool>,
     /// Bytes of the calls' arguments.

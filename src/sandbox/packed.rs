@@ -2,6 +2,7 @@
 //! which is one flat table however deep the value is, and the bytes of binary values beside it. Data from a
 //! sandbox is untrusted until it is parsed.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use bytes::Bytes;
@@ -12,7 +13,6 @@ use crate::json;
 use crate::sandbox::room::SizeAllowance;
 use crate::sandbox::surrogates::paired;
 use crate::sandbox::value::{BinaryKind, Exception, Function, Value};
-use crate::sorted::SortedSet;
 
 /// Maximum nesting of a value from a sandbox, because readers here may recurse.
 const DEPTH: usize = 200;
@@ -155,7 +155,7 @@ pub(crate) fn unpack(
 ) -> Result<Value, Exception> {
     let table = table(&paired(&packed.text))?;
     let root = table.first().ok_or_else(|| forged("the table"))?;
-    let mut reader = Reader { table: &table, bytes: &packed.bytes, function, open: SortedSet::new(), room };
+    let mut reader = Reader { table: &table, bytes: &packed.bytes, function, open: BTreeSet::new(), room };
     reader.slot(root)
 }
 
@@ -272,7 +272,7 @@ struct Reader<'a> {
     bytes: &'a [Bytes],
     function: &'a dyn Fn(u64, &str) -> Function,
     /// Nodes that are being read, to detect cycles.
-    open: SortedSet<usize>,
+    open: BTreeSet<usize>,
     room: &'a SizeAllowance,
 }
 

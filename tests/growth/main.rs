@@ -9,6 +9,8 @@
 
 mod allocated;
 
+use std::collections::BTreeMap;
+
 use bobbin::definitions::message::{ToolCall, ToolStatus};
 use bobbin::definitions::schema::{validate, with_defaults};
 use bobbin::definitions::{Catalog, EndpointRoute, ListedTool, McpServer};
@@ -24,7 +26,6 @@ use bobbin::protocols::openai::completion_request::CompletionRequest;
 use bobbin::protocols::openai::conversation_items;
 use bobbin::protocols::openai::response_request::ResponseRequest;
 use bobbin::request::fields::Body;
-use bobbin::sorted::SortedMap;
 use serde_json::{Value, json};
 
 /// Bytes that reading may ask for, for each byte that was sent.
@@ -541,7 +542,7 @@ fn maps_and_texts_with_secrets() {
     in_proportion(vec![
         case(
             "a map",
-            |text| drop(serde_json::from_str::<SortedMap<String, u32>>(text)),
+            |text| drop(serde_json::from_str::<BTreeMap<String, u32>>(text)),
             listed("{", r##""f#":1"##, "}"),
         ),
         case("what secrets begin with", alike, |n| format!("\\ % {}", "a".repeat(100 * n))),

@@ -3,7 +3,7 @@
 //!
 //! * [`json`]: JSON to and from types. [`literal`]: the macro for JSON literals. [`error`]: the error codes of
 //!   the API, with their statuses. [`limits`]: the constants of the runtime.
-//! * [`text`]: cutting and decoding of texts. [`sorted`]: maps and sets as sorted lists. [`bigrams`]: common
+//! * [`text`]: cutting and decoding of texts. [`bigrams`]: common
 //!   pairs of letters. [`tokens`]: estimates of token counts. [`dates`]: dates in queries and responses.
 //!   [`page`]: pages bounded by rows and bytes. [`signing`]: signatures of outgoing calls.
 //! * [`definitions`]: the definitions, the catalog, and the records that a thread keeps. Plain data.
@@ -21,7 +21,6 @@ pub mod literal;
 pub mod names;
 pub mod page;
 pub mod signing;
-pub mod sorted;
 pub mod text;
 pub mod tokens;
 pub mod validate;

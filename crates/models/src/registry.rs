@@ -2,22 +2,21 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
 
-use bobbin_definitions::sorted::SortedMap;
-
 /// The functions of this crate, and those that embedding crates add.
 pub struct Registry<N: 'static> {
     built_in: &'static [(&'static str, N)],
-    added: RefCell<SortedMap<&'static str, N>>,
+    added: RefCell<BTreeMap<&'static str, N>>,
 }
 
 impl<N: Copy> Registry<N> {
     /// Starts with the functions of this crate.
     pub const fn new(built_in: &'static [(&'static str, N)]) -> Registry<N> {
-        Registry { built_in, added: RefCell::new(SortedMap::new()) }
+        Registry { built_in, added: RefCell::new(BTreeMap::new()) }
     }
 
     /// Adds a function, or replaces the one with this name.

@@ -1,8 +1,9 @@
 //! Finds the definitions in a folder.
 
+use std::collections::BTreeMap;
+
 use bobbin_definitions::definitions::references::Kind;
 use bobbin_definitions::definitions::skill::FILE;
-use bobbin_definitions::sorted::SortedMap;
 use bobbin_definitions::validate::{Complaint, Severity};
 
 use crate::code;
@@ -42,7 +43,7 @@ pub(super) struct File {
     pub(super) text: String,
     /// For a skill: the files beside it, by path in its folder. For an MCP server: the list of its tools, by
     /// file name.
-    pub(super) beside: SortedMap<String, String>,
+    pub(super) beside: BTreeMap<String, String>,
     /// The package's id. `None` for the application's own files.
     pub(super) package: Option<String>,
 }
@@ -136,7 +137,7 @@ impl<'f> Folder<'f> {
     }
 
     fn push(&mut self, kind: Kind, name: String, path: String, text: String) {
-        self.files.push(File { kind, name, path, text, beside: SortedMap::new(), package: None });
+        self.files.push(File { kind, name, path, text, beside: BTreeMap::new(), package: None });
     }
 
     /// Returns whether a file of code is an endpoint by itself: no definition beside it describes it, and its
@@ -186,7 +187,7 @@ impl<'f> Folder<'f> {
                 }
                 continue;
             }
-            let mut beside = SortedMap::new();
+            let mut beside = BTreeMap::new();
             self.beside(&folder, "", &mut beside);
             let (name, path) = (name.to_owned(), format!("{folder}/{FILE}"));
             match beside.remove(FILE) {
@@ -199,7 +200,7 @@ impl<'f> Folder<'f> {
     }
 
     /// Reads the files of a skill, by path in its folder.
-    fn beside(&mut self, folder: &str, within: &str, found: &mut SortedMap<String, String>) {
+    fn beside(&mut self, folder: &str, within: &str, found: &mut BTreeMap<String, String>) {
         for (name, entry) in self.entries(below(folder, within).trim_end_matches('/')) {
             let name = format!("{within}{name}");
             if entry == Entry::Folder {

@@ -47,7 +47,6 @@ use bobbin_definitions::definitions::references::Kind;
 use bobbin_definitions::definitions::runtime::VERSION;
 use bobbin_definitions::definitions::skill;
 use bobbin_definitions::definitions::{Catalog, Endpoint, EndpointRoute, Skill, SkillHead};
-use bobbin_definitions::sorted::SortedMap;
 use bobbin_definitions::validate::{Complaint, Natives, Severity, Sources, validate};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -252,7 +251,7 @@ impl Reading {
         &mut self,
         file: &folder::File,
         value: Value,
-        definitions: impl Fn(&mut Catalog) -> &mut SortedMap<String, T>,
+        definitions: impl Fn(&mut Catalog) -> &mut BTreeMap<String, T>,
         rename: impl Fn(&mut T, String),
     ) -> Option<String> {
         let field = if file.kind == Kind::Hook { "id" } else { "name" };

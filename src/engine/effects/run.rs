@@ -2,6 +2,7 @@
 //! one. An attempt is counted before it is made, and may be repeated with the same idempotency key. A failure
 //! of one effect does not affect others.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use futures::future::abortable;
@@ -18,7 +19,6 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
 use crate::sdk::scope::{EntryMode, Origin, Scope};
-use crate::sorted::SortedMap;
 use crate::store::detached_work::WorkKind;
 use crate::store::effects as rows;
 use crate::store::effects::{Effect, Status, tally};
@@ -101,16 +101,16 @@ impl Effects<'_> {
     /// Due effects that start now, earliest first, at most `room`. An effect starts only while effects of its
     /// name hold fewer slots than are free. This leaves slots for other names when effects hang.
     fn chosen(&self, sql: &dyn Sql, room: usize, now: i64) -> Result<Vec<i64>> {
-        let mut held: SortedMap<String, usize> = SortedMap::new();
+        let mut held: BTreeMap<String, usize> = BTreeMap::new();
         for effect in self.ephemeral.effects.borrow().values() {
-            *held.entry(effect.name.clone(), || 0) += 1;
+            *held.entry(effect.name.clone()).or_insert(0) += 1;
         }
         let (mut free, mut chosen) = (self.places(), Vec::new());
         rows::each_due(sql, now, |id, name| {
             if chosen.len() >= room {
                 return ControlFlow::Break(());
             }
-            let held = held.entry(name.to_owned(), || 0);
+            let held = held.entry(name.to_owned()).or_insert(0);
             if *held < free {
                 (*held, free) = (*held + 1, free - 1);
                 chosen.push(id);

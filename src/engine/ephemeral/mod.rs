@@ -9,7 +9,7 @@ pub(super) mod offers;
 mod values;
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use futures::channel::oneshot;
@@ -29,7 +29,6 @@ use crate::models::{CachedJson, ChatMessage};
 use crate::request::directory_call::McpReport;
 use crate::sdk::run_handle::{Abort, Context};
 use crate::sdk::scope::EntryMode;
-use crate::sorted::{SortedMap, SortedSet};
 use crate::store::mcp::List;
 use crate::store::messages::SharedRow;
 use crate::store::runs::Run;
@@ -42,7 +41,7 @@ pub(crate) struct Ephemeral {
     /// Notified when the alarm's handler should check again.
     pub(super) alarm_waiters: RefCell<Vec<oneshot::Sender<()>>>,
     /// Running attempts at effects.
-    pub(crate) effects: RefCell<SortedMap<i64, RunningEffect>>,
+    pub(crate) effects: RefCell<BTreeMap<i64, RunningEffect>>,
     /// The last refusal of metrics by the collector; logged once.
     pub(super) metrics_refused: RefCell<Option<String>>,
     pub(super) waiters: RefCell<Vec<Waiter>>,
@@ -55,9 +54,9 @@ pub(crate) struct Ephemeral {
     /// Whether an envelope was written whose delivery has not begun. Those of earlier lives are the alarm's.
     pub(super) posted: Cell<bool>,
     /// Targets of the outbox with a delivery in progress, and whether more was written for them.
-    pub(super) delivering: RefCell<SortedMap<String, bool>>,
+    pub(super) delivering: RefCell<BTreeMap<String, bool>>,
     /// Outbox entries to memories whose responses are awaited, by subject, with the response.
-    pub(super) awaited_entries: RefCell<SortedMap<String, Option<Result<String>>>>,
+    pub(super) awaited_entries: RefCell<BTreeMap<String, Option<Result<String>>>>,
     /// The turn in which a shared memory did not list its contents. It is not queried again in that turn.
     pub(super) silent_memory: Cell<Option<i64>>,
     /// Whether the open step may have receipts of an earlier flow.
@@ -69,7 +68,7 @@ pub(crate) struct Ephemeral {
     /// The tools that prompts offer, each built at the prompt's first request.
     pub(super) offers: RefCell<Vec<Offers>>,
     /// Ids of contents that are being written. Other unfinished ones are left over from an earlier life.
-    pub(super) writing: RefCell<SortedSet<i64>>,
+    pub(super) writing: RefCell<BTreeSet<i64>>,
     /// Scratch space of the code of the active run.
     pub(super) context: RefCell<Context>,
     /// Resolves when the active run ends; created on the first request of code.
@@ -83,11 +82,11 @@ pub(crate) struct Ephemeral {
     /// Failures of this run that were reported to the operator.
     pub(super) reported_failures: RefCell<ReportedFailures>,
     /// The snapshots of definitions with which runs begin, by agent.
-    pub(super) snapshots: RefCell<SortedMap<String, Rc<Snapshot>>>,
+    pub(super) snapshots: RefCell<BTreeMap<String, Rc<Snapshot>>>,
     /// Whether the log is known to have the snapshot of the thread's first run.
     pub(super) snapshot_logged: Cell<bool>,
     /// Notes of the run: its id, the code, the subject.
-    pub(super) noted: RefCell<SortedSet<(i64, &'static str, String)>>,
+    pub(super) noted: RefCell<BTreeSet<(i64, &'static str, String)>>,
     /// Whether a job is running.
     pub(super) job: Cell<bool>,
     /// The last progress of the run.
@@ -97,16 +96,16 @@ pub(crate) struct Ephemeral {
     /// The state of summaries.
     pub(super) summaries: Summaries,
     /// Sessions with MCP servers, by the servers' names.
-    pub(super) mcp: RefCell<SortedMap<String, KnownSession>>,
+    pub(super) mcp: RefCell<BTreeMap<String, KnownSession>>,
     /// The tool lists of MCP servers for the thread, by the servers' names; `None` until read.
-    pub(super) mcp_lists: RefCell<Option<SortedMap<String, List>>>,
+    pub(super) mcp_lists: RefCell<Option<BTreeMap<String, List>>>,
     /// The lists with which the catalog was last extended.
     pub(super) grown: RefCell<String>,
     /// Results of requests to MCP servers, by the subjects of envelopes, until they are reported to the
     /// deployment.
-    pub(super) mcp_reports: RefCell<SortedMap<String, McpReport>>,
+    pub(super) mcp_reports: RefCell<BTreeMap<String, McpReport>>,
     /// Tokens for MCP servers, by their storage keys.
-    pub(super) tokens: RefCell<SortedMap<String, KnownToken>>,
+    pub(super) tokens: RefCell<BTreeMap<String, KnownToken>>,
     /// Tokens that are being renewed.
     pub(super) renewing: RefCell<Vec<String>>,
     /// System messages of the last requests.

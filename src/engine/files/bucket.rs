@@ -5,6 +5,8 @@
 //! The row names each possible location (`Storage`) before content is written there. So after an interruption
 //! the content is read from the location that is complete, and no object exists without a row that names it.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use futures::channel::oneshot;
 use futures::stream;
@@ -15,7 +17,6 @@ use crate::engine::thread::Thread;
 use crate::error::{Code, Error, Result};
 use crate::host::Bucket;
 use crate::limits;
-use crate::sorted::SortedSet;
 use crate::store::files::{Kind, Row};
 use crate::store::objects::Storage;
 use crate::store::{chunks, files as table, objects};
@@ -48,7 +49,7 @@ impl Files<'_> {
         if self.host.bucket().is_none() || self.ephemeral.mover.busy.get() {
             return;
         }
-        match self.next_move(&SortedSet::new()) {
+        match self.next_move(&BTreeSet::new()) {
             Ok(None) => {}
             Ok(Some(_)) => {
                 self.ephemeral.mover.busy.set(true);
@@ -60,7 +61,7 @@ impl Files<'_> {
     }
 
     /// The next row to move, except these. `None` in a terminated thread, whose content is only deleted.
-    fn next_move(&self, besides: &SortedSet<i64>) -> Result<Option<Row>> {
+    fn next_move(&self, besides: &BTreeSet<i64>) -> Result<Option<Row>> {
         self.read(|state, sql| {
             if state.ensure_not_terminated().is_err() {
                 return Ok(None);
@@ -70,7 +71,7 @@ impl Files<'_> {
     }
 
     async fn move_files(&self) {
-        let mut failed = SortedSet::new();
+        let mut failed = BTreeSet::new();
         while failed.len() < limits::FAILED_MOVES {
             let row = match self.next_move(&failed) {
                 Ok(Some(row)) => row,

@@ -5,7 +5,7 @@
 //! All possible positions in the pattern are tracked at once, one bit each, so there is no backtracking. The
 //! cost of a path is its characters times the words that the pattern's bits fill, for every pattern.
 
-use crate::sorted::SortedMap;
+use std::collections::BTreeMap;
 /// A compiled pattern.
 pub(crate) struct Glob {
     /// Number of words in a set of positions.
@@ -13,7 +13,7 @@ pub(crate) struct Glob {
     /// The position after the whole pattern.
     end: usize,
     /// Positions before each character of the pattern.
-    letters: SortedMap<char, Places>,
+    letters: BTreeMap<char, Places>,
     /// Positions before a `?`.
     ones: Places,
     /// Positions before a `*`.
@@ -47,14 +47,14 @@ impl Glob {
         let mut glob = Glob {
             words,
             end: tokens.len(),
-            letters: SortedMap::new(),
+            letters: BTreeMap::new(),
             ones: none(),
             runs: none(),
             any: none(),
         };
         for (at, token) in tokens.into_iter().enumerate() {
             let places = match token {
-                Token::Char(c) => glob.letters.entry(c, none),
+                Token::Char(c) => glob.letters.entry(c).or_insert_with(none),
                 Token::One => &mut glob.ones,
                 Token::Run => &mut glob.runs,
                 Token::Any => &mut glob.any,

@@ -4,6 +4,7 @@
 //! created with the first text, so that a thread without texts has no cost. Every result is a line that was
 //! read, so an outdated index cannot cause a wrong result.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use serde::Serialize;
@@ -15,7 +16,6 @@ use crate::host::Sql;
 use crate::limits;
 use crate::limits::FOUND_FILES;
 use crate::page::{Page, json_bytes};
-use crate::sorted::{SortedMap, SortedSet};
 use crate::store::file_record::{FileRecord, GrepMatch, GrepResult};
 use crate::store::files::{Row, Search, tree as places};
 use crate::store::{chunks, file_texts, files as table};
@@ -86,7 +86,7 @@ impl Files<'_> {
 struct Finding {
     glob: Glob,
     /// Matching paths with their ids: the first ones, and one more if there are more.
-    paths: SortedMap<String, i64>,
+    paths: BTreeMap<String, i64>,
     /// The last id that was checked.
     after: i64,
     /// Number of remaining steps.
@@ -107,7 +107,7 @@ impl Finding {
     fn new(pattern: &str) -> Result<Finding> {
         check_pattern("find", pattern)?;
         let glob = Glob::new(pattern);
-        Ok(Finding { glob, paths: SortedMap::new(), after: 0, left: limits::FIND_STEPS, truncated: false })
+        Ok(Finding { glob, paths: BTreeMap::new(), after: 0, left: limits::FIND_STEPS, truncated: false })
     }
 
     /// Checks the next paths. Only the paths are read, because the other columns may be large.
@@ -178,7 +178,7 @@ fn candidates(sql: &dyn Sql, wanted: &str) -> Result<Vec<(String, i64, u64)>> {
 /// The query for the index: files with every trigram of the pattern. `None` if the pattern is too short.
 fn question(wanted: &str) -> Option<String> {
     let letters: Vec<char> = file_texts::indexed(wanted).chars().collect();
-    let groups: SortedSet<&[char]> = letters.windows(3).take(GROUPS).collect();
+    let groups: BTreeSet<&[char]> = letters.windows(3).take(GROUPS).collect();
     if groups.is_empty() {
         return None;
     }

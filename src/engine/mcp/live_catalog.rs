@@ -1,6 +1,7 @@
 //! The catalog with the stored tool lists of servers.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 use sha2::{Digest, Sha256};
@@ -10,7 +11,6 @@ use crate::engine::features::McpClient;
 use crate::engine::mcp::sessions::hex;
 use crate::error::Result;
 use crate::host::process::Process;
-use crate::sorted::SortedMap;
 use crate::store::mcp;
 
 impl McpClient<'_> {
@@ -19,7 +19,7 @@ impl McpClient<'_> {
         if !self.catalog.is_live() || self.ephemeral.mcp_lists.borrow().is_some() {
             return Ok(());
         }
-        let mut lists = SortedMap::new();
+        let mut lists = BTreeMap::new();
         mcp::lists(self.host.sql(), &mut |server, list| drop(lists.insert(server, list)))?;
         *self.ephemeral.mcp_lists.borrow_mut() = Some(lists);
         self.grow_catalog();

@@ -1,11 +1,12 @@
 //! Builds spans from a run's rows: the run, its steps, the requests to models and calls of each step, and the
 //! work of each call. They are in the order of the steps, so that a part can be exported and the rest later.
 
+use std::collections::BTreeMap;
+
 use crate::engine::spans::attributes::Annotator;
 use crate::engine::spans::facts::{Facts, LogEntry};
 use crate::engine::spans::{AttributeValue, RunRelation, Span, Subject};
 use crate::memory::log::PURPOSE as EMBEDDING;
-use crate::sorted::SortedMap;
 use crate::store::receipts::{Kind, Receipt};
 use crate::store::runs::Run;
 use crate::store::waits::Wait;
@@ -22,17 +23,16 @@ enum ParentSpan {
 /// Parents of requests and calls.
 struct ParentSpans {
     /// By the seq of a reply: the step, or the call whose prompt wrote it.
-    replies: SortedMap<i64, ParentSpan>,
+    replies: BTreeMap<i64, ParentSpan>,
     /// Steps, with their start times.
     steps: Vec<(i64, i64)>,
     /// By receipt: its parent, and its step.
-    calls: SortedMap<i64, (ParentSpan, i64)>,
+    calls: BTreeMap<i64, (ParentSpan, i64)>,
 }
 
 impl ParentSpans {
     fn of(facts: &Facts) -> ParentSpans {
-        let mut places =
-            ParentSpans { replies: SortedMap::new(), steps: Vec::new(), calls: SortedMap::new() };
+        let mut places = ParentSpans { replies: BTreeMap::new(), steps: Vec::new(), calls: BTreeMap::new() };
         for attempt in &facts.attempts {
             let Some(reply) = attempt.reply else { continue };
             let below = attempt.inside().map_or(ParentSpan::Step(reply), ParentSpan::Call);

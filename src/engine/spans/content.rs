@@ -1,6 +1,8 @@
 //! Texts of a run in its spans, for deployments that set `BOBBIN_OTLP_CONTENT`. They come from the stored
 //! messages, without secrets, and each is cut.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::definitions::message::Role;
@@ -10,7 +12,6 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
 use crate::limits::SPAN_CONTENT_BYTES;
-use crate::sorted::SortedMap;
 use crate::store::messages::Row;
 use crate::store::{messages, receipts};
 use crate::text::first_bytes;
@@ -24,9 +25,9 @@ pub(crate) struct Content {
     /// The messages at the beginning of the run's turn.
     pub(super) input: Option<String>,
     /// Replies, by their seqs.
-    pub(super) replies: SortedMap<i64, String>,
+    pub(super) replies: BTreeMap<i64, String>,
     /// Arguments and results of calls, by receipt.
-    pub(super) calls: SortedMap<i64, (Option<String>, Option<String>)>,
+    pub(super) calls: BTreeMap<i64, (Option<String>, Option<String>)>,
 }
 
 impl Telemetry<'_> {

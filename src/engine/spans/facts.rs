@@ -1,12 +1,13 @@
 //! The rows from which a run's spans are derived.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
 use crate::engine::features::Telemetry;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::limits;
-use crate::sorted::{SortedMap, SortedSet};
 use crate::store::receipts::Receipt;
 use crate::store::runs::{Run, traces};
 use crate::store::state::State;
@@ -120,7 +121,7 @@ impl Telemetry<'_> {
         let before = traces::block_before(sql, run.id)?.unwrap_or(0);
         let beyond = beyond.max(run.block + limits::BLOCK);
         let calls = own_calls(&run, &attempts, receipts::between(sql, before, beyond)?);
-        let known: SortedSet<i64> = calls.iter().map(|call| call.id).collect();
+        let known: BTreeSet<i64> = calls.iter().map(|call| call.id).collect();
         // Requests of a prompt that detached code calls have the run's number but do not belong to it.
         let is_own = |row: &LogEntry| row.inside().is_none_or(|call| known.contains(&call));
         attempts.retain(is_own);
@@ -145,9 +146,9 @@ impl Telemetry<'_> {
 /// The run's own calls among those in its range: of its replies, queued by its code, and nested in others of
 /// these.
 fn own_calls(run: &Run, attempts: &[LogEntry], calls: Vec<Receipt>) -> Vec<Receipt> {
-    let replies: SortedSet<i64> = attempts.iter().filter_map(|attempt| attempt.reply).collect();
+    let replies: BTreeSet<i64> = attempts.iter().filter_map(|attempt| attempt.reply).collect();
     let end = run.end.as_ref().map_or(i64::MAX, |end| end.at_us);
-    let mut own: SortedMap<i64, Receipt> = SortedMap::new();
+    let mut own: BTreeMap<i64, Receipt> = BTreeMap::new();
     for call in calls {
         let queued = || call.started_us >= run.started_us && call.started_us <= end;
         let belongs = call.data.work.is_none()

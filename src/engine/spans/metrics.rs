@@ -1,6 +1,8 @@
 //! Metrics, summed over spans: durations and amounts. Each covers the spans of one request only, so that a
 //! collector can add them up.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::engine::spans::attributes::EXCEEDED;
@@ -8,7 +10,6 @@ use crate::engine::spans::otlp::nanos;
 use crate::engine::spans::{Attribute, AttributeValue};
 use crate::engine::spans::{Span, Subject, otlp};
 use crate::json;
-use crate::sorted::SortedMap;
 
 /// Histogram bounds of tokens, from the conventions.
 const TOKENS: [f64; 14] = [
@@ -54,16 +55,16 @@ struct Series {
     name: &'static str,
     unit: &'static str,
     bounds: &'static [f64],
-    points: SortedMap<String, DataPoint>,
+    points: BTreeMap<String, DataPoint>,
 }
 
 impl Series {
     fn new(name: &'static str, unit: &'static str, bounds: &'static [f64]) -> Series {
-        Series { name, unit, bounds, points: SortedMap::new() }
+        Series { name, unit, bounds, points: BTreeMap::new() }
     }
 
     fn add(&mut self, attributes: &[Attribute], value: f64) {
-        let point = self.points.entry(otlp::attributes(attributes).to_string(), DataPoint::default);
+        let point = self.points.entry(otlp::attributes(attributes).to_string()).or_default();
         point.count += 1;
         point.sum += value;
         if point.buckets.is_empty() {

@@ -8,6 +8,8 @@
 //! name and first message, those of `scopedEnv` its own values. The transition that creates the child removes
 //! all of them from the thread.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::definitions::{Immediate, ToolEntry};
@@ -20,7 +22,6 @@ use crate::env::{Change, PlainVariable, VariableSet};
 use crate::error::{Code, Result};
 use crate::host::Sql;
 use crate::json;
-use crate::sorted::SortedSet;
 use crate::store::children::Child;
 use crate::store::runs::Phase;
 use crate::store::state::State;
@@ -46,7 +47,7 @@ fn hints(immediate: &Immediate) -> impl Iterator<Item = &str> {
 
 /// The places at which a hint has a value, in order.
 fn places(immediate: &Immediate, own: &VariableSet) -> Vec<u32> {
-    let mut found = SortedSet::new();
+    let mut found = BTreeSet::new();
     for hint in hints(immediate) {
         for (name, _) in own.iter() {
             if name == hint {

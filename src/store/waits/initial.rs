@@ -1,6 +1,7 @@
 //! The waits for which the calls of a reply first parked the run. A protocol that ends its response at a
 //! pause needs them to replay that response: stored results do not show which calls waited together.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use serde_json::Value;
@@ -8,7 +9,6 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql};
 use crate::json;
-use crate::sorted::SortedMap;
 use crate::store::state::State;
 use crate::store::waits::public_id;
 
@@ -56,8 +56,8 @@ impl InitialWait {
 }
 
 /// The initial waits of the replies of a run, by the seq of the reply and in the order of the calls.
-pub(crate) fn initial(state: &State, sql: &dyn Sql, run: i64) -> Result<SortedMap<i64, Vec<InitialWait>>> {
-    let mut found: SortedMap<i64, Vec<InitialWait>> = SortedMap::new();
+pub(crate) fn initial(state: &State, sql: &dyn Sql, run: i64) -> Result<BTreeMap<i64, Vec<InitialWait>>> {
+    let mut found: BTreeMap<i64, Vec<InitialWait>> = BTreeMap::new();
     // Without any wait the table does not exist.
     if state.meta.wait_next == 1 {
         return Ok(found);
@@ -67,7 +67,7 @@ pub(crate) fn initial(state: &State, sql: &dyn Sql, run: i64) -> Result<SortedMa
         WHERE open IN (0, 1) AND run = ? AND kind IN ('approval', 'question', 'client_tool') ORDER BY id";
     sql.each(statement, &[Param::Int(run)], &mut |cells| {
         if let Some(wait) = InitialWait::read(cells)? {
-            let batch = found.entry(wait.batch, Vec::new);
+            let batch = found.entry(wait.batch).or_default();
             if batch.first().is_none_or(|first| wait.is_with(first)) {
                 batch.push(wait);
             }

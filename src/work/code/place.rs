@@ -32,7 +32,7 @@ fn frame(text: &str) -> Option<(&str, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::sorted::SortedMap;
+    use std::collections::BTreeMap;
 
     use crate::definitions::{Catalog, Source};
     use crate::sandbox::CodeError;
@@ -46,7 +46,7 @@ mod tests {
             ..Source::default()
         };
         let code = [("tools/a.ts".to_owned(), Source::default()), ("tools/b.ts".to_owned(), bundle)];
-        Catalog { code: SortedMap::from(code), ..Catalog::default() }
+        Catalog { code: BTreeMap::from(code), ..Catalog::default() }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Input and result of a native endpoint.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -9,7 +11,6 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sleep;
 use crate::request::Query;
 use crate::sdk::ThreadState;
-use crate::sorted::SortedMap;
 
 /// A request to a native endpoint (spec §26.1). It does not block the thread: a run may be active at the same
 /// time.
@@ -33,7 +34,7 @@ pub struct EndpointCall {
     /// Empty for a request that did not come over HTTP.
     pub address: String,
     /// The path's parameters, decoded. A catch-all is `*`, and contains its slashes.
-    pub params: SortedMap<String, String>,
+    pub params: BTreeMap<String, String>,
     /// The query, decoded.
     pub query: Query,
     /// The request's headers without credentials; names in lower case.

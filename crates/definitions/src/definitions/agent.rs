@@ -1,5 +1,7 @@
 //! Agents: whose turn it is, with which prompt, and when it ends (spec §7).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::definitions::approval::Approvals;
@@ -7,7 +9,6 @@ use crate::definitions::budget::Budget;
 use crate::definitions::form::StringOr;
 use crate::definitions::settings::Strictness;
 use crate::definitions::variable::{Variable, is_default, is_true, yes};
-use crate::sorted::SortedMap;
 
 /// An agent (spec §7.1). Each thread is created with one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,8 +52,8 @@ pub struct Agent {
     pub tool_description: Option<String>,
     /// Default values of variables. Bobbin uses them if the thread, the account and the deployment set no
     /// value.
-    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
-    pub env: SortedMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
     /// The variables that the agent needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,

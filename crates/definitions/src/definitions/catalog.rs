@@ -1,5 +1,7 @@
 //! The catalog: all definitions of a deployment, compiled from the `agents/` folder into one file.
 
+use std::collections::BTreeMap;
+
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +21,6 @@ use crate::definitions::settings::Settings;
 use crate::definitions::skill::Skill;
 use crate::definitions::tool::{Implementation, Tool};
 use crate::definitions::variable::is_default;
-use crate::sorted::SortedMap;
 
 /// Names that start so belong to the runtime: no definition sees their values.
 pub const RESERVED_PREFIX: &str = "BOBBIN_";
@@ -29,28 +30,28 @@ pub const RESERVED_PREFIX: &str = "BOBBIN_";
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Catalog {
     /// Models.
-    pub models: SortedMap<String, Model>,
+    pub models: BTreeMap<String, Model>,
     /// Prompts.
-    pub prompts: SortedMap<String, Prompt>,
+    pub prompts: BTreeMap<String, Prompt>,
     /// Function tools.
-    pub tools: SortedMap<String, Tool>,
+    pub tools: BTreeMap<String, Tool>,
     /// Agents.
-    pub agents: SortedMap<String, Agent>,
+    pub agents: BTreeMap<String, Agent>,
     /// Effects.
-    pub effects: SortedMap<String, Effect>,
+    pub effects: BTreeMap<String, Effect>,
     /// Custom endpoints of threads, by what they answer.
-    pub endpoints: SortedMap<EndpointRoute, Endpoint>,
+    pub endpoints: BTreeMap<EndpointRoute, Endpoint>,
     /// Hooks, by id.
-    pub hooks: SortedMap<String, Hook>,
+    pub hooks: BTreeMap<String, Hook>,
     /// Skills.
-    #[serde(skip_serializing_if = "SortedMap::is_empty")]
-    pub skills: SortedMap<String, Skill>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub skills: BTreeMap<String, Skill>,
     /// Memories.
-    #[serde(skip_serializing_if = "SortedMap::is_empty")]
-    pub memories: SortedMap<String, Memory>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub memories: BTreeMap<String, Memory>,
     /// MCP servers.
-    #[serde(skip_serializing_if = "SortedMap::is_empty")]
-    pub mcp: SortedMap<String, McpServer>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mcp: BTreeMap<String, McpServer>,
     /// Packages of agents. Their definitions are among the others, as `id__name`.
     #[serde(skip_serializing_if = "Packages::is_empty")]
     pub packages: Packages,
@@ -62,11 +63,11 @@ pub struct Catalog {
     pub warnings: u32,
     /// The files that definitions run in the sandbox, by their path below the folder of definitions; and the modules that
     /// stand for the web's globals there, below `bobbin/`.
-    #[serde(skip_serializing_if = "SortedMap::is_empty")]
-    pub code: SortedMap<String, Source>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub code: BTreeMap<String, Source>,
     /// The files that definitions were read from, by `kind name`, such as `prompt helper`.
-    #[serde(skip_serializing_if = "SortedMap::is_empty")]
-    pub files: SortedMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
     /// The version of the runtime that compiled it; empty where it was not compiled.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub runtime: String,
@@ -150,7 +151,7 @@ impl Catalog {
     }
 
     fn name_all(&mut self) {
-        fn name<T>(definitions: &mut SortedMap<String, T>, field: impl Fn(&mut T) -> &mut String) {
+        fn name<T>(definitions: &mut BTreeMap<String, T>, field: impl Fn(&mut T) -> &mut String) {
             for (key, definition) in definitions {
                 let name = field(definition);
                 if name.is_empty() {

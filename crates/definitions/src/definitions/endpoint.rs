@@ -1,6 +1,7 @@
 //! Custom endpoints of a thread (spec §26): what runs, and the route that it answers, which follows from the name of the
 //! file.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::definitions::tool::Implementation;
 use crate::definitions::variable::Variable;
-use crate::sorted::SortedSet;
 
 /// The first segments below a thread that belong to the runtime: its routes, and those that are to come. `ThreadRoute::of`
 /// looks here before it looks at its own routes, so none of them can be missing.
@@ -174,7 +174,7 @@ impl EndpointRoute {
         if self.path.iter().take(before_last).any(|segment| *segment == Segment::Rest) {
             wrong.push("`[*]` takes everything that follows, so it can only be the last segment".to_owned());
         }
-        let mut seen = SortedSet::new();
+        let mut seen = BTreeSet::new();
         for segment in &self.path {
             if let Segment::Parameter(name) = segment
                 && !seen.insert(name)

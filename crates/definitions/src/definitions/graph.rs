@@ -1,6 +1,8 @@
 //! What an agent can reach: the prompts of its sides, what they include, their tools, the prompts among these, and the
 //! agents that it may hand a thread to. Also what the definitions say about a name, whichever of them declares it.
 
+use std::collections::BTreeMap;
+
 use crate::definitions::agent::Agent;
 use crate::definitions::callable::Callable;
 use crate::definitions::catalog::Catalog;
@@ -10,10 +12,9 @@ use crate::definitions::prompt::{Prompt, PromptPart, ToolEntry};
 use crate::definitions::template;
 use crate::definitions::tool::{Http, Implementation, Tool};
 use crate::definitions::variable::{Variable, VariableKind};
-use crate::sorted::SortedMap;
 
 /// Values by name, as definitions give them.
-pub type Env = SortedMap<String, String>;
+pub type Env = BTreeMap<String, String>;
 
 /// A definition that an agent leads to.
 #[derive(Clone, Copy, Debug, PartialEq)]

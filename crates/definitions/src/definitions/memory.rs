@@ -240,12 +240,12 @@ impl Catalog {
                 }
             }
             if used {
-                self.tools.entry(tool.tool().to_owned(), || memory_tool(tool));
+                self.tools.entry(tool.tool().to_owned()).or_insert_with(|| memory_tool(tool));
             }
         }
         for tool in ScratchpadTool::ALL {
             if self.prompts.values().any(|prompt| prompt.tool(tool.tool()).is_some()) {
-                self.tools.entry(tool.tool().to_owned(), || scratchpad_tool(tool));
+                self.tools.entry(tool.tool().to_owned()).or_insert_with(|| scratchpad_tool(tool));
             }
         }
     }

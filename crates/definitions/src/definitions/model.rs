@@ -1,5 +1,7 @@
 //! Models: where a prompt's requests go, what they cost, and what to try when they fail (spec §3).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -7,7 +9,6 @@ use crate::definitions::retry::Policy;
 use crate::definitions::template;
 use crate::definitions::variable::{is_default, is_true, yes};
 use crate::limits;
-use crate::sorted::SortedMap;
 
 /// A model that prompts refer to by name (spec §3.1).
 ///
@@ -246,8 +247,8 @@ pub struct Capabilities {
     pub supports_json_mode: bool,
     /// The provider's names for levels of reasoning effort, by level from `"0"` to `"100"`. `null` turns
     /// reasoning off.
-    #[serde(skip_serializing_if = "SortedMap::is_empty")]
-    pub reasoning_levels: SortedMap<String, Option<String>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasoning_levels: BTreeMap<String, Option<String>>,
 }
 
 /// The name of the reply limit in chat completions.
@@ -301,7 +302,7 @@ impl Default for Capabilities {
             supports_streaming: yes(),
             restartable: yes(),
             supports_json_mode: false,
-            reasoning_levels: SortedMap::new(),
+            reasoning_levels: BTreeMap::new(),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! resolved later.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,6 @@ use crate::definitions::catalog::Catalog;
 use crate::definitions::endpoint::EndpointRoute;
 use crate::definitions::offered::is_of_tool;
 use crate::definitions::subagent::is_tool;
-use crate::sorted::SortedMap;
 
 /// What stands between a package's id and a name in it. No id holds it, or ends with the half of it.
 pub const SEPARATOR: &str = "__";
@@ -41,7 +41,7 @@ pub struct Package {
 /// The packages of a catalog, by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Packages(pub SortedMap<String, Package>);
+pub struct Packages(pub BTreeMap<String, Package>);
 
 /// What a name is to stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

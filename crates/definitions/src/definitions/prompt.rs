@@ -1,5 +1,7 @@
 //! Prompts: a system prompt with the model, tools and settings of its steps (spec §5).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -16,7 +18,6 @@ use crate::definitions::skill::Skills;
 use crate::definitions::subagent;
 use crate::definitions::subagent::{Immediate, Resumable, Workers};
 use crate::definitions::variable::{Variable, VariableKind, is_default};
-use crate::sorted::SortedMap;
 
 /// A prompt (spec §5.1): a system prompt with its model, its tools and the settings of its steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,8 +58,8 @@ pub struct Prompt {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,
     /// Default values of variables. Bobbin uses them if nothing else sets a value.
-    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
-    pub env: SortedMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
     /// The number of newest messages whose images are sent. An older image becomes a line of text. Default:
     /// 10.
     #[serde(default = "ten", skip_serializing_if = "is_ten")]
@@ -236,7 +237,7 @@ pub struct ToolEntry {
     pub tools: Option<Vec<String>>,
     /// Values that only calls of this tool see. They have priority over all others (spec §35.1). Only for
     /// function tools.
-    pub env: SortedMap<String, String>,
+    pub env: BTreeMap<String, String>,
     /// Options that Bobbin passes to the tool with every call. The model does not see them. Only for function
     /// tools.
     pub options: Map<String, Value>,
@@ -287,8 +288,8 @@ struct ToolEntryObject {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<String>>,
     /// Values that only calls of this tool see. They have priority over all others. Only for function tools.
-    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
-    env: SortedMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    env: BTreeMap<String, String>,
     /// Options that Bobbin passes to the tool with every call. The model does not see them. Only for function
     /// tools.
     #[serde(default, skip_serializing_if = "Map::is_empty")]

@@ -1,5 +1,7 @@
 //! Skills: texts that a model is given only when they are of use, with files beside them (docs/agents.md).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -9,7 +11,6 @@ use crate::definitions::prompt::{Prompt, ToolEntry};
 use crate::definitions::retry::Policy;
 use crate::definitions::tool::{Implementation, Tool};
 use crate::json;
-use crate::sorted::SortedMap;
 
 /// The tool by which a model loads a skill.
 pub const LOAD: &str = "load_skill";
@@ -28,8 +29,8 @@ pub struct Skill {
     /// Its folder, below the folder of definitions.
     pub path: String,
     /// The files beside it, by their path in its folder.
-    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
-    pub files: SortedMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
     /// `sha256:…` over all of it.
     pub hash: String,
 }
@@ -191,7 +192,7 @@ impl Catalog {
             }
         }
         if !names.is_empty() {
-            self.tools.entry(LOAD.to_owned(), tool);
+            self.tools.entry(LOAD.to_owned()).or_insert_with(tool);
         }
     }
 }
@@ -235,7 +236,7 @@ pub fn hash(text: &str) -> String {
 
 /// The hash of a folder: over its files' paths and hashes, sorted by path.
 pub fn hash_of_files<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
-    let sorted: SortedMap<&str, String> = files.into_iter().map(|(path, text)| (path, hash(text))).collect();
+    let sorted: BTreeMap<&str, String> = files.into_iter().map(|(path, text)| (path, hash(text))).collect();
     let lines: String = sorted.iter().map(|(path, hash)| format!("{path} {hash}\n")).collect();
     hash(&lines)
 }

@@ -1,6 +1,8 @@
 //! The definitions at the start of a run, as one value: the agent, prompts, models, tools and skills, with
 //! hashes of their contents. The same definitions give the same bytes on every machine.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 
 use crate::definitions::agent::Agent;
@@ -13,7 +15,6 @@ use crate::definitions::skill::hash;
 use crate::definitions::tool::Implementation;
 use crate::json;
 use crate::limits;
-use crate::sorted::{SortedMap, SortedSet};
 
 /// Fields about the origin of a snapshot. They do not count as a difference.
 const ABOUT: [&str; 3] = ["catalog", "bobbin", "hash"];
@@ -168,8 +169,8 @@ fn models(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
 }
 
 /// The tools and subagents that the prompts list.
-fn called<'c>(catalog: &'c Catalog, prompts: &[&'c Prompt]) -> (SortedSet<&'c str>, SortedSet<&'c str>) {
-    let (mut tools, mut subagents) = (SortedSet::new(), SortedSet::new());
+fn called<'c>(catalog: &'c Catalog, prompts: &[&'c Prompt]) -> (BTreeSet<&'c str>, BTreeSet<&'c str>) {
+    let (mut tools, mut subagents) = (BTreeSet::new(), BTreeSet::new());
     for entry in prompts.iter().flat_map(|prompt| &prompt.tools) {
         let of = match catalog.callable(&entry.name) {
             Some(Callable::Subagent(..)) => &mut subagents,
@@ -187,7 +188,7 @@ fn called<'c>(catalog: &'c Catalog, prompts: &[&'c Prompt]) -> (SortedSet<&'c st
 }
 
 /// The tools that a policy runs without approval.
-fn trusted<'c>(catalog: &'c Catalog, agent: &'c Agent, prompts: &[&'c Prompt]) -> SortedSet<&'c str> {
+fn trusted<'c>(catalog: &'c Catalog, agent: &'c Agent, prompts: &[&'c Prompt]) -> BTreeSet<&'c str> {
     let all = [&catalog.settings.approvals, &agent.approvals].into_iter();
     let all = all.chain(prompts.iter().map(|prompt| &prompt.approvals));
     all.flat_map(|approvals| &approvals.trusted).map(String::as_str).collect()
@@ -207,7 +208,7 @@ fn skills(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
 
 /// The memories of the prompts, by name.
 fn memories(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
-    let listed: SortedSet<&str> =
+    let listed: BTreeSet<&str> =
         prompts.iter().flat_map(|prompt| &prompt.memory).map(|entry| entry.name.as_str()).collect();
     let known = listed.iter().filter_map(|name| catalog.memories.get(*name));
     known
@@ -226,7 +227,7 @@ fn servers(catalog: &Catalog, prompts: &[&Prompt]) -> Value {
         Some(_) => None,
         None => entry.mcp().and_then(|name| catalog.mcp.get(name)),
     };
-    let used: SortedMap<&str, &McpServer> =
+    let used: BTreeMap<&str, &McpServer> =
         entries.filter_map(of_entry).map(|server| (server.name.as_str(), server)).collect();
     let hashed = used.into_values().map(|server| {
         let text = serde_json::to_string(server).unwrap_or_default();

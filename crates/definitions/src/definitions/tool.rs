@@ -1,5 +1,7 @@
 //! Function tools: what a model reads about them, and what runs when it calls one (spec §6).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,7 +11,6 @@ use crate::definitions::mcp::McpTool;
 use crate::definitions::retry::Policy;
 use crate::definitions::scrub::Scrub;
 use crate::definitions::variable::{Variable, is_default};
-use crate::sorted::SortedMap;
 
 /// A function that models may call (spec §6.1).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -193,8 +194,8 @@ pub struct Http {
     /// deployment are used.
     pub url: String,
     /// The headers of the request. Values may contain `{{env NAME}}`.
-    #[serde(default, skip_serializing_if = "SortedMap::is_empty")]
-    pub headers: SortedMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
 }
 
 /// The engine that runs the code.

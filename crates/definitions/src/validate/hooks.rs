@@ -1,15 +1,16 @@
 //! Hooks, and the lists that name them.
 
+use std::collections::BTreeSet;
+
 use crate::definitions::references::Kind;
 use crate::limits::HOOK_MS;
 use crate::names::wrong_id;
-use crate::sorted::SortedSet;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
     pub(super) fn hooks(&mut self) {
         self.idle_hooks();
-        let listed: SortedSet<&String> = {
+        let listed: BTreeSet<&String> = {
             let prompts = self.catalog.prompts.values().flat_map(|prompt| &prompt.hooks);
             prompts.chain(self.catalog.agents.values().flat_map(|agent| &agent.hooks)).collect()
         };
@@ -33,7 +34,7 @@ impl Check<'_> {
     fn idle_hooks(&mut self) {
         let sides =
             self.catalog.agents.values().flat_map(|agent| [Some(&agent.side_a), agent.side_b.as_ref()]);
-        let active: SortedSet<&String> = sides.flatten().map(|side| &side.prompt).collect();
+        let active: BTreeSet<&String> = sides.flatten().map(|side| &side.prompt).collect();
         for (name, prompt) in &self.catalog.prompts {
             if !prompt.hooks.is_empty() && !active.contains(name) {
                 let at = Subject { kind: Kind::Prompt, name };
@@ -44,7 +45,7 @@ impl Check<'_> {
 
     /// Checks the `hooks` of a prompt or an agent.
     pub(super) fn hook_list(&mut self, at: Subject<'_>, hooks: &[String]) {
-        let mut seen = SortedSet::new();
+        let mut seen = BTreeSet::new();
         for (index, id) in hooks.iter().enumerate() {
             let field = format!("hooks[{index}]");
             self.reference(at, &field, Kind::Hook, id);

@@ -1,5 +1,7 @@
 //! Memories, their embedding models, and the prompts that use them.
 
+use std::collections::BTreeSet;
+
 use crate::definitions::memory::{Memory, MemoryScope, MemoryTool};
 use crate::definitions::model::{Model, ModelKind, Provider};
 use crate::definitions::package::SEPARATOR;
@@ -7,7 +9,6 @@ use crate::definitions::prompt::Prompt;
 use crate::definitions::references::Kind;
 use crate::limits;
 use crate::names::{nearest, wrong_memory};
-use crate::sorted::SortedSet;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
@@ -141,7 +142,7 @@ impl Check<'_> {
 
     /// Checks the memories of a prompt.
     pub(super) fn memory_of(&mut self, at: Subject<'_>, prompt: &Prompt) {
-        let mut seen = SortedSet::new();
+        let mut seen = BTreeSet::new();
         for (index, entry) in prompt.memory.iter().enumerate() {
             let field = format!("memory[{index}]");
             self.reference(at, &field, Kind::Memory, &entry.name);

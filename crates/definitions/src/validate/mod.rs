@@ -31,6 +31,7 @@ mod workers;
 pub use crate::names::hint;
 pub use crate::names::nearest;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::definitions::catalog::{Catalog, RESERVED_PREFIX};
@@ -41,7 +42,6 @@ use crate::definitions::retry::{Policy, Retry};
 use crate::definitions::template;
 use crate::definitions::tool::Implementation;
 use crate::definitions::variable::{Variable, VariableKind};
-use crate::sorted::{SortedMap, SortedSet};
 
 /// The severity of a complaint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,9 +83,9 @@ impl fmt::Display for Complaint {
 /// reported, so references to it are not.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    files: SortedMap<(Kind, String), String>,
+    files: BTreeMap<(Kind, String), String>,
     /// Files of code, whether or not a definition names them, with their exports.
-    code: SortedMap<String, Vec<String>>,
+    code: BTreeMap<String, Vec<String>>,
 }
 
 impl Sources {
@@ -236,7 +236,7 @@ impl Check<'_> {
     }
 
     fn names(&self, kind: Kind) -> Vec<&str> {
-        fn keys<T>(definitions: &SortedMap<String, T>) -> Vec<&str> {
+        fn keys<T>(definitions: &BTreeMap<String, T>) -> Vec<&str> {
             definitions.keys().map(String::as_str).collect()
         }
         match kind {
@@ -269,7 +269,7 @@ impl Check<'_> {
     }
 
     fn variables(&mut self, at: Subject<'_>, variables: &[Variable]) {
-        let mut seen = SortedSet::new();
+        let mut seen = BTreeSet::new();
         for (index, variable) in variables.iter().enumerate() {
             let field = format!("variables[{index}].name");
             self.env_name(at, &field, &variable.name);
@@ -287,7 +287,7 @@ impl Check<'_> {
         }
     }
 
-    fn env(&mut self, at: Subject<'_>, field: &str, env: &SortedMap<String, String>) {
+    fn env(&mut self, at: Subject<'_>, field: &str, env: &BTreeMap<String, String>) {
         for name in env.keys() {
             self.env_name(at, &format!("{field}.{name}"), name);
         }

@@ -1,5 +1,7 @@
 //! Prompts.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::definitions::catalog::Catalog;
@@ -10,7 +12,6 @@ use crate::definitions::references::Kind;
 use crate::definitions::subagent::OF_WORKERS;
 use crate::definitions::variable::{Variable, VariableKind};
 use crate::names::{cycles, wrong_callable};
-use crate::sorted::SortedSet;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
@@ -78,7 +79,7 @@ impl Check<'_> {
     }
 
     fn entries(&mut self, at: Subject<'_>, prompt: &Prompt) {
-        let mut seen = SortedSet::new();
+        let mut seen = BTreeSet::new();
         for (index, entry) in prompt.tools.iter().enumerate() {
             let field = format!("tools[{index}]");
             if !seen.insert(&entry.name) {
@@ -217,16 +218,16 @@ impl Check<'_> {
     /// included by others.
     fn env_parts(&mut self) {
         let catalog = self.catalog;
-        let included: SortedSet<&str> =
+        let included: BTreeSet<&str> =
             catalog.prompts.keys().flat_map(|name| includes(catalog, name)).collect();
         let sides = |agent: &'_ crate::definitions::Agent| {
             let b = agent.side_b.as_ref().map(|side| side.prompt.clone());
             [Some(agent.side_a.prompt.clone()), b].into_iter().flatten()
         };
-        let mut used: SortedSet<String> = catalog.agents.values().flat_map(sides).collect();
+        let mut used: BTreeSet<String> = catalog.agents.values().flat_map(sides).collect();
         let listed = catalog.prompts.values().flat_map(|prompt| &prompt.tools);
         used.extend(listed.map(|entry| entry.name.clone()));
-        let mut found = SortedSet::new();
+        let mut found = BTreeSet::new();
         for (name, prompt) in &catalog.prompts {
             if used.contains(name) || !included.contains(name.as_str()) {
                 walk(catalog, &mut vec![prompt], &mut found);
@@ -262,7 +263,7 @@ fn includes<'a>(catalog: &'a Catalog, name: &str) -> Vec<&'a str> {
 }
 
 /// Prompt, index of the part, and error.
-type PartErrors<'a> = SortedSet<(&'a str, usize, String)>;
+type PartErrors<'a> = BTreeSet<(&'a str, usize, String)>;
 
 /// Checks the last prompt of `path`; the others are those that include it.
 fn walk<'a>(catalog: &'a Catalog, path: &mut Vec<&'a Prompt>, found: &mut PartErrors<'a>) {

@@ -1,12 +1,13 @@
 //! Skills, and the prompts that list them.
 
+use std::collections::BTreeSet;
+
 use crate::definitions::package::SEPARATOR;
 use crate::definitions::prompt::Prompt;
 use crate::definitions::references::Kind;
 use crate::definitions::skill::{Activation, Skill, Skills};
 use crate::limits;
 use crate::names::{hint, wrong_skill};
-use crate::sorted::SortedSet;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
@@ -80,7 +81,7 @@ impl Check<'_> {
     /// Checks the skills of a prompt.
     pub(super) fn skills_of(&mut self, at: Subject<'_>, prompt: &Prompt) {
         if let Skills::Listed(listed) = &prompt.skills {
-            let mut seen = SortedSet::new();
+            let mut seen = BTreeSet::new();
             for (index, entry) in listed.iter().enumerate() {
                 let field = format!("skills[{index}]");
                 self.reference(at, &field, Kind::Skill, &entry.name);

@@ -1,12 +1,13 @@
 //! Function tools.
 
+use std::collections::BTreeMap;
+
 use crate::definitions::references::Kind;
 use crate::definitions::schema;
 use crate::definitions::tier::may_repeat;
 use crate::definitions::tool::{Http, Implementation, Tier, is_header_name};
 use crate::limits::HTTP_TOOL_MAX_MS;
 use crate::names::{hint, taken, wrong_callable};
-use crate::sorted::SortedMap;
 use crate::validate::{Check, Subject};
 
 /// Headers that the runtime or the platform sets.
@@ -125,7 +126,7 @@ impl Check<'_> {
         &mut self,
         at: Subject<'_>,
         within: &str,
-        headers: &SortedMap<String, String>,
+        headers: &BTreeMap<String, String>,
         own: &[&str],
     ) {
         for (header, value) in headers {

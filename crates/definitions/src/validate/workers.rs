@@ -1,10 +1,11 @@
 //! The workers of a prompt, led by its model (docs/subagents.md).
 
+use std::collections::BTreeSet;
+
 use crate::definitions::agent::AgentKind;
 use crate::definitions::prompt::{Prompt, ToolEntry};
 use crate::definitions::references::Kind;
 use crate::limits;
-use crate::sorted::SortedSet;
 use crate::validate::{Check, Subject};
 
 impl Check<'_> {
@@ -25,7 +26,7 @@ impl Check<'_> {
             let message = format!("must be 1 to {most} characters: letters, digits, _ and -");
             self.error(at, "subagents.idPrefix", message);
         }
-        let mut seen = SortedSet::new();
+        let mut seen = BTreeSet::new();
         for (index, name) in workers.agents.iter().enumerate() {
             let field = format!("subagents.agents[{index}]");
             if !seen.insert(name) {

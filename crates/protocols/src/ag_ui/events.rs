@@ -12,6 +12,8 @@
 //! The thread's values are read after the socket is open, so that no change between the two is missed. No
 //! other event is sent before them. The end of the run is sent after all earlier changes of values.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::access::Caller;
@@ -25,7 +27,6 @@ use crate::run_events::{Call, CallResult, Listener, OpenWait, Reply, RunEnd, Run
 use crate::sse;
 use bobbin_definitions::error::Result;
 use bobbin_definitions::json;
-use bobbin_definitions::sorted::SortedSet;
 
 /// The version of the protocol.
 const VERSION: &str = "1.0";
@@ -60,7 +61,7 @@ pub struct Settings {
     /// Results of calls that the client has.
     pub results: Results,
     /// Tools that clients run.
-    pub client_tools: SortedSet<String>,
+    pub client_tools: BTreeSet<String>,
     /// The client's version of the protocol.
     pub version: Version,
     /// A reply that continues after its calls were answered.

@@ -2,6 +2,8 @@
 //! thread has most of it already; only the messages after the last reply are new. Answers to interrupts are
 //! sent beside the messages.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -10,7 +12,6 @@ use crate::openai::completion_request::file;
 use bobbin_definitions::error::{Code, Error, Result};
 use bobbin_definitions::json;
 use bobbin_definitions::limits;
-use bobbin_definitions::sorted::SortedSet;
 
 /// Maximum bytes of a client's ids of runs and messages, which are stored with the message.
 const ID_BYTES: usize = 200;
@@ -318,9 +319,9 @@ pub struct ClientMessages {
 /// CopilotKit sends that answer as the result of the call, which it is not.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
-    calls: SortedSet<String>,
+    calls: BTreeSet<String>,
     /// Calls, with the ids and the texts of their results.
-    same: SortedSet<(String, String)>,
+    same: BTreeSet<(String, String)>,
 }
 
 impl Results {

@@ -1,13 +1,14 @@
 //! The state of AG-UI: the values of a thread that were sent to a client. Frames name the key that has
 //! changed; its value is then requested from the thread.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::run_events::text_of;
 use bobbin_definitions::error::{Error, Result};
 use bobbin_definitions::json;
 use bobbin_definitions::limits;
-use bobbin_definitions::sorted::SortedSet;
 
 /// Maximum number of changed keys that are read one by one. Otherwise all are read.
 const KEYS: usize = 100;
@@ -23,7 +24,7 @@ enum StateRequest {
 #[derive(Debug, Default)]
 pub(super) struct ClientState {
     known: Option<Map<String, Value>>,
-    changed: SortedSet<String>,
+    changed: BTreeSet<String>,
     asked: Option<StateRequest>,
 }
 
@@ -53,7 +54,7 @@ impl ClientState {
         }
         if self.known.is_none() {
             // It includes all changes so far.
-            self.changed = SortedSet::default();
+            self.changed = BTreeSet::default();
             self.asked = Some(StateRequest::All);
             return Some(vec![("limit".to_owned(), limits::PAGE_MAX.to_string())]);
         }

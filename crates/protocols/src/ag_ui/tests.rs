@@ -1,6 +1,8 @@
 //! AG-UI events, derived from feeds that are live, replayed, and repeated after any frame, checked against
 //! the rules that its clients enforce; and requests of clients.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::access::{Caller, Scope, Via};
@@ -12,7 +14,6 @@ use crate::encode::Encode;
 use crate::openai::tests::{Frame, chunk, ended, event, live, message, parked, reply, run, settled};
 use bobbin_definitions::error::Code;
 use bobbin_definitions::json;
-use bobbin_definitions::sorted::SortedSet;
 
 const USER: &str = r#"{"id":"u1","role":"user","content":"Hi"}"#;
 
@@ -36,7 +37,7 @@ pub(super) fn caller() -> Caller {
 #[derive(Default)]
 pub(super) struct Client {
     pub(super) messages: Vec<Value>,
-    open: SortedSet<String>,
+    open: BTreeSet<String>,
     kinds: Vec<String>,
     ends: usize,
 }

@@ -1,6 +1,8 @@
 //! AG-UI events for clients that reconnect with the id of their last event. Each part of a run is sent once,
 //! wherever the connection broke, and text of a lost attempt is retracted.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::ag_ui::events::{AgUi, Settings};
@@ -8,7 +10,6 @@ use crate::ag_ui::resume::Position;
 use crate::ag_ui::tests::{caller, pushed};
 use crate::openai::tests::{Frame, chunk, ended, live, parked, reply, result, run, settled};
 use bobbin_definitions::json;
-use bobbin_definitions::sorted::SortedSet;
 
 const USER: &str = r#"{"id":"u1","role":"user","content":"Hi"}"#;
 
@@ -42,7 +43,7 @@ fn told(frames: &[Frame], settings: Settings) -> Vec<(Option<String>, Value)> {
 /// A page that reconnects like that of TanStack AI: it skips events with known ids, and appends the others.
 #[derive(Clone, Default)]
 struct Page {
-    known: SortedSet<String>,
+    known: BTreeSet<String>,
     last: Option<String>,
     messages: Vec<(String, String)>,
     calling: String,

@@ -1,6 +1,8 @@
 //! Requests of AI SDK pages. A page sends the whole chat, of which only the last message is used. The thread
 //! is authoritative: earlier messages are ignored, except for answers to waits.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -8,7 +10,6 @@ use serde_json::{Map, Value};
 use bobbin_definitions::error::{Code, Error, Result};
 use bobbin_definitions::json;
 use bobbin_definitions::limits;
-use bobbin_definitions::sorted::SortedMap;
 
 /// A request to a chat.
 #[derive(Debug, PartialEq)]
@@ -157,7 +158,7 @@ fn sent(body: &str) -> Result<RequestBody<'_>> {
     let wrong = |error: serde_json::Error| {
         Error::new(Code::BadJson, format!("The body is not what a chat sends: {error}."))
     };
-    let fields: SortedMap<String, &RawValue> = bobbin_definitions::json::from_str(body).map_err(wrong)?;
+    let fields: BTreeMap<String, &RawValue> = bobbin_definitions::json::from_str(body).map_err(wrong)?;
     let text = |name: &str| -> Result<Option<String>> {
         match fields.get(name) {
             None => Ok(None),

@@ -6,7 +6,7 @@
 //! The stream contains none of these, wherever a feed begins and however often it is cut. (Version 7.0.173
 //! accepts a delta whose part has ended with its step, so only the other two majors reveal that mistake.)
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
@@ -15,7 +15,6 @@ use crate::ai_sdk::tools::CallTable;
 use crate::sse;
 use bobbin_definitions::error::{Error, Result};
 use bobbin_definitions::json;
-use bobbin_definitions::sorted::SortedSet;
 
 /// Settings of a stream.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +32,7 @@ pub struct Settings {
     /// The client's message that continues, if any.
     pub continues: Option<ContinuedMessage>,
     /// Tools that the page runs.
-    pub client_tools: SortedSet<String>,
+    pub client_tools: BTreeSet<String>,
     /// The signer of links to files.
     pub links: Option<Links>,
 }
@@ -48,7 +47,7 @@ pub struct ContinuedMessage {
     /// The message with these calls.
     pub calls: CallLocation,
     /// The calls that had waits which this request has answered.
-    pub asked: SortedSet<String>,
+    pub asked: BTreeSet<String>,
 }
 
 /// The message in which a client has the calls that continue.

@@ -1,5 +1,7 @@
 //! Requests: their headers and their bodies.
 
+use std::collections::BTreeMap;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -7,7 +9,6 @@ use serde_json::{Map, Value};
 use crate::mcp_client::{Era, LEGACY, MODERN};
 use bobbin_definitions::definitions::McpTool;
 use bobbin_definitions::json;
-use bobbin_definitions::sorted::SortedMap;
 
 /// The field of `_meta` with the key of a call. It is the same for each attempt, so that a server can
 /// recognize a repeated call.
@@ -137,7 +138,7 @@ fn client() -> Value {
 }
 
 /// The arguments that are also sent as headers.
-fn mirrored(marks: &SortedMap<String, String>, args: &Value) -> Vec<(String, String)> {
+fn mirrored(marks: &BTreeMap<String, String>, args: &Value) -> Vec<(String, String)> {
     let value = |pointer: &str| match args.pointer(pointer)? {
         Value::String(text) => Some(text.clone()),
         Value::Bool(is) => Some(is.to_string()),
@@ -249,7 +250,7 @@ mod tests {
         ] {
             assert_eq!(encoded(value), expected, "{value:?}");
         }
-        let marks: SortedMap<String, String> = [("N".to_owned(), "/n".to_owned())].into_iter().collect();
+        let marks: BTreeMap<String, String> = [("N".to_owned(), "/n".to_owned())].into_iter().collect();
         for (n, expected) in
             [(json!(-7), Some("-7")), (json!(1.5), None), (json!(9_007_199_254_740_992_i64), None)]
         {

@@ -5,6 +5,8 @@
 //! be retracted from a stream: the next attempt follows after a blank line. The stored message, and a whole
 //! response, contain the last attempt only.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::encode::Encode;
@@ -14,7 +16,6 @@ use crate::run_events::{Call, Listener, OpenWait, RunEnd, RunEvent};
 use crate::sse;
 use bobbin_definitions::error::Result;
 use bobbin_definitions::json;
-use bobbin_definitions::sorted::SortedSet;
 
 /// Settings of a response.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +35,7 @@ pub struct Settings {
     /// Whether calls of the server's tools are shown, as lines of `reasoning_content`.
     pub tools: bool,
     /// Tools that the client runs.
-    pub client_tools: SortedSet<String>,
+    pub client_tools: BTreeSet<String>,
     /// A reply that continues after its calls were answered.
     pub continues: Option<String>,
     /// A call of the thread's object for the case that the client disconnects before the end.

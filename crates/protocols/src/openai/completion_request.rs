@@ -1,6 +1,8 @@
 //! Requests of clients of OpenAI's chat completions. They always send the whole conversation. The thread has
 //! most of it already; only the messages after the last reply are new.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -8,7 +10,6 @@ use serde_json::value::RawValue;
 use crate::openai::errors::unsupported;
 use bobbin_definitions::error::{Code, Error, Result};
 use bobbin_definitions::json;
-use bobbin_definitions::sorted::SortedMap;
 
 /// Maximum number of ignored options that are listed, and of their characters.
 const IGNORED: usize = 32;
@@ -111,7 +112,7 @@ impl<'a> CompletionRequest<'a> {
     /// # Errors
     /// `bad_json`, `missing_field`, `invalid_field`, `unsupported_parameter`: each names the field.
     pub fn parse(body: &'a str) -> Result<CompletionRequest<'a>> {
-        let fields: SortedMap<String, &'a RawValue> =
+        let fields: BTreeMap<String, &'a RawValue> =
             bobbin_definitions::json::from_str(body).map_err(|error| {
                 Error::new(Code::BadJson, format!("The body is not a request for a completion: {error}."))
             })?;
@@ -259,7 +260,7 @@ impl<'a> CompletionRequest<'a> {
 }
 
 /// The fields of a body.
-pub(super) struct Options<'a, 'b>(pub(super) &'b SortedMap<String, &'a RawValue>);
+pub(super) struct Options<'a, 'b>(pub(super) &'b BTreeMap<String, &'a RawValue>);
 
 impl Options<'_, '_> {
     pub(super) fn value(&self, name: &str) -> Result<Value> {

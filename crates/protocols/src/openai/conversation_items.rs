@@ -1,6 +1,8 @@
 //! OpenAI's conversations: threads, with their messages as items. Items have the same ids as in responses. A
 //! page of items never separates a reply from its calls.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::openai::call_id;
@@ -11,7 +13,6 @@ use crate::openai::response_request::history_of;
 use crate::run_events::{Call, CallResult, calls_of, text_of};
 use bobbin_definitions::error::{Code, Error, Result};
 use bobbin_definitions::json;
-use bobbin_definitions::sorted::SortedSet;
 
 /// The property of a thread with the metadata of OpenAI's clients.
 const PROPERTY: &str = "openai";
@@ -109,7 +110,7 @@ pub struct ItemSettings<'a> {
     /// The thread.
     pub thread: &'a str,
     /// Tools that clients run.
-    pub client_tools: &'a SortedSet<String>,
+    pub client_tools: &'a BTreeSet<String>,
 }
 
 impl ItemSettings<'_> {

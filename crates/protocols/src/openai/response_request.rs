@@ -1,6 +1,8 @@
 //! Requests of clients of OpenAI's responses: new items or the whole conversation, and the response or
 //! conversation that it continues.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -12,7 +14,6 @@ use crate::request::history;
 use crate::run_events::text_of;
 use bobbin_definitions::error::{Code, Error, Result};
 use bobbin_definitions::json;
-use bobbin_definitions::sorted::SortedMap;
 
 /// The type of an item that only refers to another one.
 const REFERENCE: &str = "item_reference";
@@ -133,7 +134,7 @@ impl ResponseRequest {
     /// # Errors
     /// `bad_json`, `missing_field`, `invalid_field`, `unsupported_parameter`: each names the field.
     pub fn parse(body: &str) -> Result<ResponseRequest> {
-        let fields: SortedMap<String, &RawValue> =
+        let fields: BTreeMap<String, &RawValue> =
             bobbin_definitions::json::from_str(body).map_err(|error| {
                 Error::new(Code::BadJson, format!("The body is not a request for a response: {error}."))
             })?;

@@ -4,6 +4,8 @@
 //! item. So an item of a lost attempt is closed as `incomplete`, and the next attempt gets a new index. The
 //! numbers of events say how far a client has read, independent of how the text was cut ([`Events`]).
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::encode::Encode;
@@ -14,7 +16,6 @@ use crate::run_events::{Call, CallResult, Listener, OpenWait, Reply, RunEnd, Run
 use crate::sse;
 use bobbin_definitions::error::Result;
 use bobbin_definitions::json;
-use bobbin_definitions::sorted::SortedSet;
 
 /// Settings of a response.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +35,7 @@ pub struct Settings {
     /// Whether the client supports approvals, and needs no text about them.
     pub approves: bool,
     /// Tools that the client runs.
-    pub client_tools: SortedSet<String>,
+    pub client_tools: BTreeSet<String>,
     /// A reply that continues after its calls were answered.
     pub continues: Option<String>,
     /// The number of the last event that the client has.
@@ -85,7 +86,7 @@ struct PendingCall {
 #[derive(Debug)]
 struct Pause {
     /// Calls that had results by then.
-    calls_before: SortedSet<String>,
+    calls_before: BTreeSet<String>,
     waits: Vec<OpenWait>,
 }
 
@@ -104,10 +105,10 @@ pub struct Responses {
     open: Option<OpenItem>,
     pending: Vec<PendingCall>,
     /// Calls that are left to the client.
-    asked: SortedSet<String>,
+    asked: BTreeSet<String>,
     pause: Option<Pause>,
     /// Calls that are items of the previous response, which ended at a pause of the same reply.
-    earlier: SortedSet<String>,
+    earlier: BTreeSet<String>,
     over: Option<RunEnd>,
 }
 
@@ -125,9 +126,9 @@ impl Responses {
             tries: 0,
             open: None,
             pending: Vec::new(),
-            asked: SortedSet::default(),
+            asked: BTreeSet::default(),
             pause: None,
-            earlier: SortedSet::default(),
+            earlier: BTreeSet::default(),
             over: None,
         }
     }

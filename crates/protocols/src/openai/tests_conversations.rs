@@ -1,11 +1,12 @@
 //! Threads as OpenAI's conversations, and requests of their clients.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::openai::conversation_items::{ItemSettings, NewConversation, added, changed, conversation};
 use crate::openai::item_id;
 use bobbin_definitions::json;
-use bobbin_definitions::sorted::SortedSet;
 
 const THREAD: &str = "6f0c8a52-1111-4111-8111-111111111111";
 
@@ -37,7 +38,7 @@ fn rows() -> Vec<Value> {
 }
 
 fn page(rows: &[Value], more: bool, newest_first: bool, limit: usize) -> Value {
-    let client_tools = SortedSet::from_iter(["locate".to_owned()]);
+    let client_tools = BTreeSet::from_iter(["locate".to_owned()]);
     ItemSettings { thread: THREAD, client_tools: &client_tools }.page(rows, more, newest_first, limit)
 }
 
@@ -112,7 +113,7 @@ fn pages_end_behind_whole_replies_and_lose_nothing() {
 
 #[test]
 fn a_message_is_read_by_itself() {
-    let client_tools = SortedSet::default();
+    let client_tools = BTreeSet::default();
     let made = ItemSettings { thread: THREAD, client_tools: &client_tools };
     let reply = made.item(&rows()[1]).unwrap();
     let id = item_id::of_message("msg", THREAD, "m_6f_2");

@@ -2,14 +2,15 @@
 //! parameter, and a parameter over a catch-all, segment by segment. If the better match leads to no endpoint,
 //! the search takes the next one.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use bobbin_definitions::definitions::endpoint::{EndpointRoute, Method, Segment};
-use bobbin_definitions::sorted::{SortedMap, SortedSet};
 
 /// The result of a search for a path.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RouteMatch<'a, T> {
     /// The endpoint, with its parameters by name. The parameter of a catch-all is `*` and keeps its slashes.
-    Endpoint(&'a EndpointRoute, &'a T, SortedMap<String, String>),
+    Endpoint(&'a EndpointRoute, &'a T, BTreeMap<String, String>),
     /// The path has endpoints for these methods only.
     OtherMethods(Vec<&'static str>),
     /// The path has no endpoint.
@@ -18,7 +19,7 @@ pub enum RouteMatch<'a, T> {
 
 /// Finds the endpoint. The segments of `path` are decoded; an empty path is the thread itself.
 pub fn find<'a, T>(
-    endpoints: &'a SortedMap<EndpointRoute, T>,
+    endpoints: &'a BTreeMap<EndpointRoute, T>,
     method: Method,
     path: &[String],
 ) -> RouteMatch<'a, T> {
@@ -37,11 +38,11 @@ pub fn find<'a, T>(
 }
 
 /// The methods of a path's endpoints.
-pub fn methods<T>(endpoints: &SortedMap<EndpointRoute, T>, path: &[String]) -> Vec<&'static str> {
+pub fn methods<T>(endpoints: &BTreeMap<EndpointRoute, T>, path: &[String]) -> Vec<&'static str> {
     let fitting = endpoints.keys().filter(|route| fits(&route.path, path));
-    let known: SortedSet<Method> = fitting.map(|route| route.method).collect();
+    let known: BTreeSet<Method> = fitting.map(|route| route.method).collect();
     let head = known.contains(&Method::Get).then_some(Method::Head);
-    let known: SortedSet<Method> = known.into_iter().chain(head).collect();
+    let known: BTreeSet<Method> = known.into_iter().chain(head).collect();
     known.into_iter().map(Method::as_str).collect()
 }
 
@@ -79,8 +80,8 @@ fn ranks(pattern: &[Segment]) -> impl Iterator<Item = u8> {
     })
 }
 
-fn params(pattern: &[Segment], path: &[String]) -> SortedMap<String, String> {
-    let mut params = SortedMap::new();
+fn params(pattern: &[Segment], path: &[String]) -> BTreeMap<String, String> {
+    let mut params = BTreeMap::new();
     for (at, segment) in pattern.iter().enumerate() {
         match segment {
             Segment::Static(_) => {}
@@ -99,7 +100,7 @@ fn params(pattern: &[Segment], path: &[String]) -> SortedMap<String, String> {
 mod tests {
     use super::*;
 
-    fn endpoints(routes: &[&str]) -> SortedMap<EndpointRoute, String> {
+    fn endpoints(routes: &[&str]) -> BTreeMap<EndpointRoute, String> {
         routes.iter().map(|route| (route.parse().unwrap(), (*route).to_owned())).collect()
     }
 
@@ -219,8 +220,8 @@ mod tests {
         };
         let (mut endpoint, mut other, mut nothing) = (0, 0, 0);
         for round in 0..4_000 {
-            let mut endpoints = SortedMap::new();
-            let mut shapes = SortedSet::new();
+            let mut endpoints = BTreeMap::new();
+            let mut shapes = BTreeSet::new();
             for _ in 0..below(12) {
                 let method = Method::OF_ENDPOINTS[below(3) as usize];
                 let length = below(5);

@@ -1,6 +1,8 @@
 //! Explains an agent: its definitions with their files, the definitions and variables that this deployment
 //! lacks for it, and unused definitions. Contains names only, no prompt texts or values.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::Value;
 
 use crate::request::agents::not_found;
@@ -10,7 +12,6 @@ use bobbin_definitions::definitions::references::Kind;
 use bobbin_definitions::definitions::{Agent, Catalog, Implementation, Prompt, Tool, Variable, skill};
 use bobbin_definitions::error::Result;
 use bobbin_definitions::json;
-use bobbin_definitions::sorted::{SortedMap, SortedSet};
 
 /// Looks up a variable of the deployment.
 pub type Deployment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -45,8 +46,8 @@ pub fn explain(catalog: &Catalog, name: &str, natives: &[&str], deployment: Depl
 }
 
 /// Kinds and names of everything that an agent uses, including itself.
-fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<(Kind, &'c str)> {
-    let mut used = SortedSet::new();
+fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> BTreeSet<(Kind, &'c str)> {
+    let mut used = BTreeSet::new();
     for found in reach(catalog, agent) {
         match found.item {
             Item::Agent(agent) => drop(used.insert((Kind::Agent, agent.name.as_str()))),
@@ -64,7 +65,7 @@ fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<(Kind, &'c str)
 
 /// The agents to which its models may hand the thread off, or which they may start in separate threads.
 fn leads(catalog: &Catalog, agent: &Agent) -> Vec<Value> {
-    let mut led: SortedSet<(&str, &str, &str)> = SortedSet::new();
+    let mut led: BTreeSet<(&str, &str, &str)> = BTreeSet::new();
     for found in reach(catalog, agent).iter().filter(|found| !found.handed) {
         let Item::Prompt(prompt) = found.item else { continue };
         led.extend(prompt.tools.iter().filter_map(|entry| {
@@ -83,14 +84,14 @@ fn leads(catalog: &Catalog, agent: &Agent) -> Vec<Value> {
         .collect()
 }
 
-fn of_memories<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut SortedSet<(Kind, &'c str)>) {
+fn of_memories<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut BTreeSet<(Kind, &'c str)>) {
     for memory in prompt.memory.iter().filter_map(|entry| catalog.memories.get(&entry.name)) {
         used.insert((Kind::Memory, &memory.name));
         used.extend(memory.embedding.as_deref().map(|model| (Kind::Model, model)));
     }
 }
 
-fn of_prompt<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut SortedSet<(Kind, &'c str)>) {
+fn of_prompt<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut BTreeSet<(Kind, &'c str)>) {
     used.insert((Kind::Prompt, &prompt.name));
     used.extend(
         catalog.model_chain(&prompt.model).into_iter().map(|model| (Kind::Model, model.name.as_str())),
@@ -162,13 +163,13 @@ fn of_skills(catalog: &Catalog, prompt: &str) -> Vec<Value> {
 
 /// The variables that the agent needs, and whether the deployment or a definition sets each.
 fn variables(catalog: &Catalog, agent: &Agent, deployment: Deployment<'_>) -> Vec<Value> {
-    let mut known: SortedMap<&str, (&Variable, bool)> = SortedMap::new();
+    let mut known: BTreeMap<&str, (&Variable, bool)> = BTreeMap::new();
     for found in reach(catalog, agent) {
         for variable in found.item.variables() {
             let envs = found.above.iter().chain(&found.below);
             let given = envs.into_iter().any(|env| env.contains_key(&variable.name));
             let set = given || deployment(&variable.name).is_some();
-            let known = known.entry(&variable.name, || (variable, false));
+            let known = known.entry(&variable.name).or_insert((variable, false));
             known.1 |= set;
         }
     }
@@ -181,7 +182,7 @@ fn variables(catalog: &Catalog, agent: &Agent, deployment: Deployment<'_>) -> Ve
 
 /// The application's definitions that none of its agents uses.
 fn unused(catalog: &Catalog) -> Vec<Value> {
-    let used: SortedSet<(Kind, &str)> =
+    let used: BTreeSet<(Kind, &str)> =
         catalog.agents.values().flat_map(|agent| used(catalog, agent)).collect();
     let names = [
         (Kind::Model, catalog.models.keys().collect::<Vec<_>>()),

@@ -1,7 +1,7 @@
 //! Parses the arguments of calls of the worker tools. Invalid ones become error results that tell the model
 //! what to do, each with a code (docs/errors.md).
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
@@ -18,7 +18,6 @@ use crate::engine::subagents::delegates::permissions;
 use crate::engine::subagents::envelope::Content;
 use crate::json;
 use crate::limits;
-use crate::sorted::SortedSet;
 
 /// The tool entry of workers: resumable and non-blocking.
 static ENTRY: LazyLock<ToolEntry> = LazyLock::new(|| ToolEntry {
@@ -159,7 +158,7 @@ fn part_of(
     names: &[Value],
 ) -> Result<Vec<String>, ToolResult> {
     let own = permissions::tools_of(catalog, agent);
-    let wanted: SortedSet<&str> = names
+    let wanted: BTreeSet<&str> = names
         .iter()
         .filter_map(Value::as_str)
         .map(|name| crate::definitions::subagent::undotted(name.trim()))

@@ -1,15 +1,16 @@
 //! Restricts a worker to some of its agent's tools. The restriction applies to models and code.
 
+use std::collections::BTreeSet;
+
 use crate::definitions::mcp::PREFIX;
 use crate::definitions::subagent::OF_WORKERS;
 use crate::definitions::{Agent, Catalog, Implementation, Prompt, SideConfig};
 use crate::engine::features::Delegates;
 use crate::error::Result;
-use crate::sorted::SortedSet;
 
 /// An agent's tools: those that its prompts list, and the runtime's own that come with them.
-pub(super) fn tools_of<'c>(catalog: &'c Catalog, agent: &'c Agent) -> SortedSet<&'c str> {
-    let mut tools = SortedSet::new();
+pub(super) fn tools_of<'c>(catalog: &'c Catalog, agent: &'c Agent) -> BTreeSet<&'c str> {
+    let mut tools = BTreeSet::new();
     for side in sides(agent) {
         let Some(prompt) = catalog.prompts.get(&side.prompt) else { continue };
         tools.extend(prompt.tools.iter().map(|entry| entry.name.as_str()));

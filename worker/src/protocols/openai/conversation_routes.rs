@@ -1,5 +1,7 @@
 //! `/v1/conversations` (docs/clients.md): clients of OpenAI create, read and delete threads.
 
+use std::collections::BTreeSet;
+
 use bobbin::json;
 use bobbin::protocols::openai::conversation_items::{
     ItemSettings, NewConversation, added, changed, conversation, deleted,
@@ -8,7 +10,6 @@ use bobbin::protocols::openai::item_id::message_of;
 use bobbin::protocols::openai::models;
 use bobbin::request::{ThreadRoute, thread_id};
 use bobbin::signing::digest;
-use bobbin::sorted::SortedSet;
 use bobbin::{Code, Error};
 use serde_json::Value;
 
@@ -128,7 +129,7 @@ impl OpenAi<'_> {
         Ok(body.get_mut("message").map(Value::take).unwrap_or(body))
     }
 
-    fn client_tool_names(&self) -> SortedSet<String> {
+    fn client_tool_names(&self) -> BTreeSet<String> {
         self.client_tools().map(str::to_owned).collect()
     }
 

@@ -1,6 +1,8 @@
 //! Tools as a server lists them: pinned in `agents/mcp/<name>.tools.json`, or at the first step of a run. What the server says of
 //! them is shown to models as it is, and trusted in nothing else but that a call may be made again.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -8,7 +10,6 @@ use crate::definitions::mcp::{DEFAULT, McpProtocol, McpServer, McpTool, schema};
 use crate::definitions::tool::{Implementation, Tool};
 use crate::limits;
 use crate::signing::digest;
-use crate::sorted::SortedMap;
 use crate::text::first_bytes;
 
 /// Characters of a name that models know a tool by, and of the hash that tells two of them apart.
@@ -220,9 +221,9 @@ impl McpServer {
     /// called so at the server; the others end with a hash of their own name. So the order of a list does not matter.
     pub fn tool_names(&self, tools: &[&str]) -> Vec<String> {
         let plain: Vec<String> = tools.iter().map(|tool| self.tool_name(tool)).collect();
-        let mut times: SortedMap<&str, usize> = SortedMap::new();
+        let mut times: BTreeMap<&str, usize> = BTreeMap::new();
         for name in &plain {
-            *times.entry(name, || 0) += 1;
+            *times.entry(name).or_insert(0) += 1;
         }
         let of = |(tool, name): (&&str, &String)| {
             let is_shared = times.get(name.as_str()).is_some_and(|times| *times > 1);
@@ -245,6 +246,6 @@ impl McpServer {
 }
 
 /// The value for a tool, or else the value for all others.
-fn of_tool<'s, T>(by_tool: &'s SortedMap<String, T>, tool: &str) -> Option<&'s T> {
+fn of_tool<'s, T>(by_tool: &'s BTreeMap<String, T>, tool: &str) -> Option<&'s T> {
     by_tool.get(tool).or_else(|| by_tool.get(DEFAULT))
 }

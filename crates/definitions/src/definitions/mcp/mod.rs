@@ -8,6 +8,8 @@ pub mod listed;
 mod live;
 pub mod schema;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -18,7 +20,6 @@ use crate::definitions::scrub::Scrub;
 use crate::definitions::template;
 use crate::definitions::tool::Tier;
 use crate::definitions::variable::{Variable, is_default};
-use crate::sorted::SortedMap;
 
 /// What an entry of a prompt's `tools` begins with that means tools of a server: `mcp:linear`.
 pub const PREFIX: &str = "mcp:";
@@ -43,7 +44,7 @@ pub struct McpServer {
     /// The headers of each request. Values may contain `{{env NAME}}`.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, String>"))]
-    pub headers: SortedMap<String, String>,
+    pub headers: BTreeMap<String, String>,
     /// The variables that the server needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<Variable>,
@@ -57,22 +58,22 @@ pub struct McpServer {
         feature = "schema",
         schemars(with = "std::collections::BTreeMap<String, Map<String, Value>>")
     )]
-    pub provide: SortedMap<String, Map<String, Value>>,
+    pub provide: BTreeMap<String, Map<String, Value>>,
     /// The calls that need the approval of a person, by tool. `default` applies to all other tools. Default:
     /// `never`.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Approval>"))]
-    pub approval: SortedMap<String, Approval>,
+    pub approval: BTreeMap<String, Approval>,
     /// The tier of each tool: what a call may change. `default` applies to all other tools. Default:
     /// `side_effecting`.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Tier>"))]
-    pub tier: SortedMap<String, Tier>,
+    pub tier: BTreeMap<String, Tier>,
     /// For each tool, `true` if Bobbin may repeat a call after a crash in the middle of it. `default` applies
     /// to all other tools. Default: the server's hints (`readOnlyHint`, `idempotentHint`).
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, bool>"))]
-    pub idempotent: SortedMap<String, bool>,
+    pub idempotent: BTreeMap<String, bool>,
     /// The retry policy for failed calls. It applies if the run, the prompt and `bobbin.json` have no policy
     /// for MCP servers.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -246,7 +247,7 @@ pub struct McpTool {
     /// `Mcp-Param-`. Its value is a JSON pointer into the arguments.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, String>"))]
-    pub headers: SortedMap<String, String>,
+    pub headers: BTreeMap<String, String>,
 }
 
 /// Whether an address leads to this machine: `127.0.0.1`, `localhost` or `[::1]`, with any port.

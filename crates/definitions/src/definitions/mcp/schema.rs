@@ -2,6 +2,7 @@
 //! (`definitions::schema::root`), what `definitions::schema` knows of them is checked, and the rest is left to the server. Nothing is fetched for
 //! them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -10,7 +11,6 @@ use crate::definitions::schema::types_of;
 use crate::definitions::tool::is_header_name;
 use crate::json;
 use crate::limits;
-use crate::sorted::SortedMap;
 
 /// What marks an argument that travels as a header, too.
 const MARK: &str = "x-mcp-header";
@@ -23,7 +23,7 @@ const VALUES: [&str; 4] = ["default", "const", "enum", "examples"];
 const BRANCHES: [&str; 5] = ["anyOf", "oneOf", "allOf", "then", "else"];
 
 /// The arguments that travel as headers: what follows `Mcp-Param-`, and a JSON pointer into the arguments.
-pub type Marks = SortedMap<String, String>;
+pub type Marks = BTreeMap<String, String>;
 
 /// A field of a schema, and what is wrong with it.
 pub type FieldError = (String, String);

@@ -25,12 +25,12 @@ mod words;
 pub use crate::definitions::schema::check::check;
 pub use crate::definitions::schema::strict::{strict, with_defaults};
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
 use crate::definitions::schema::validation::{Keywords, Validation};
-use crate::sorted::SortedSet;
 
 /// Levels of schemas within schemas.
 pub const DEPTH: usize = 10;
@@ -75,7 +75,7 @@ pub fn without_nulls(schema: &Value, mut args: Value) -> Value {
     let Some(schema) = schema.as_object() else { return args };
     if let Some(given) = args.as_object_mut() {
         let properties = schema.get("properties").and_then(Value::as_object);
-        let required: SortedSet<&str> = required(schema).collect();
+        let required: BTreeSet<&str> = required(schema).collect();
         let mut validation = Validation::new(Keywords::Any);
         let mut refuses = |name: &str| {
             properties

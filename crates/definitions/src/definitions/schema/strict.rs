@@ -1,11 +1,12 @@
 //! The form of a schema that providers get, and the defaults it gives.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::definitions::schema::validation::{Keywords, Validation, too_much};
 use crate::definitions::schema::{Problem, has_type, required};
 use crate::json;
-use crate::sorted::SortedSet;
 
 /// Keywords that a provider's strict mode refuses or that have no meaning to it.
 const NOT_IN_STRICT_MODE: [&str; 8] =
@@ -75,7 +76,7 @@ fn close_object(schema: &mut Map<String, Value>, root: bool) -> bool {
             schema.insert("additionalProperties".into(), Value::Bool(false));
         }
     }
-    let required: SortedSet<&str> = required(schema).collect();
+    let required: BTreeSet<&str> = required(schema).collect();
     strict && names.iter().all(|name| required.contains(name.as_str()))
 }
 
