@@ -4,7 +4,7 @@
 import { spawn } from "node:child_process";
 import { copyFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { compileCatalog } from "../scripts/build.mjs";
+import { compileCatalog } from "../scripts/catalog.mjs";
 import { setUp } from "../scripts/setup.mjs";
 import { AgentsFolder } from "../tests/worker/support/agents.mjs";
 import { exchange } from "../tests/worker/support/http.mjs";

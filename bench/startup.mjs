@@ -9,11 +9,12 @@ import { copyFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { compileCatalog, pack } from "../scripts/build.mjs";
+import { compileCatalog } from "../scripts/catalog.mjs";
 import { inCheckout } from "../scripts/files.mjs";
-import { cargoProgress, run, step } from "../scripts/run.mjs";
+import { cargo, step } from "../scripts/run.mjs";
 import { TARGET, wasmEnv } from "../scripts/rust.mjs";
 import { setUp } from "../scripts/setup.mjs";
+import { pack } from "../scripts/worker.mjs";
 import { exchange } from "../tests/worker/support/http.mjs";
 import { until } from "../tests/worker/support/poll.mjs";
 import { freePort, scratch } from "../tests/worker/support/server.mjs";
@@ -94,14 +95,10 @@ export async function candidates() {
   const folder = inCheckout("bench/hello");
   const target = inCheckout("target/hello");
   await step("hello-world Worker (Rust)", (note) =>
-    run("cargo", ["build", "--release", "--locked", "--target", TARGET, "--target-dir", target], {
-      cwd: folder,
-      env: wasmEnv(tools.compiler),
-      onLine: cargoProgress(note),
-    }),
+    cargo(["build", "--release", "--locked", "--target", TARGET, "--target-dir", target], note, { cwd: folder, env: wasmEnv(tools.compiler) }),
   );
   const wasm = join(target, TARGET, "release/bobbin_hello.wasm");
-  await pack(tools, "hello-world Worker", { wasm, shim: join(folder, "shim.js"), out: join(target, "dist") });
+  await pack("hello-world Worker", { wasm, shim: join(folder, "shim.js"), out: join(target, "dist") });
   const product = new Candidate(inCheckout("dist"), "product", { catalog: true });
   await compileCatalog(inCheckout("agents"), join(product.folder, "catalog.json"));
   return { product: product.configured(), hello: new Candidate(join(target, "dist"), "hello", { catalog: false }).configured() };

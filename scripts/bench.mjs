@@ -14,6 +14,8 @@ import { heading, line, save } from "../bench/table.mjs";
 import { Complaint, main, seconds } from "./run.mjs";
 
 await main(async () => {
+  // What is measured is what is deployed.
+  process.env.BOBBIN_BUILD ??= "release";
   const { values: flags } = parseArgs({
     options: {
       quick: { type: "boolean", default: false },

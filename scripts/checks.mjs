@@ -2,15 +2,16 @@
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { BUILD_TOOL, saidOfWorker, TARGET_DIR } from "./build.mjs";
+import { BUILD_TOOL, NATIVE, TARGET_DIR } from "./compile.mjs";
 import { inCheckout, root } from "./files.mjs";
 import { complaints, directReads } from "./floors.mjs";
-import { cargoProgress, Complaint, run } from "./run.mjs";
-import { clippyEnv, lintedNative, TARGET, wasmEnv } from "./rust.mjs";
+import { cargo, Complaint, print, run } from "./run.mjs";
+import { TARGET, wasmEnv } from "./rust.mjs";
 import { complaints as tooLong, sources } from "./sizes.mjs";
-import { compileTests } from "./suites.mjs";
 
 const TIMEOUT = { timeoutMs: 30 * 60_000 };
+/** Warnings are errors. */
+const STRICT = ["--", "-D", "warnings"];
 
 /** @typedef {(text: string) => void} Note */
 
@@ -19,47 +20,17 @@ export async function formatted() {
   await run("cargo", ["fmt", "--all", "--check"], { cwd: inCheckout("."), ...TIMEOUT });
 }
 
-/**
- * clippy over the crates that compile natively. It checked them during compilation, and cargo replays its messages.
- *
- * @param {string[][]} builds  arguments of `cargo test`
- * @param {Note} note
- */
-export async function clippy(builds, note) {
-  if (lintedNative().RUSTC_WORKSPACE_WRAPPER === undefined) throw new Complaint("clippy is missing: run `rustup component add clippy`.");
-  const said = [];
-  for (const args of builds) said.push(await compileTests([...args, "--message-format", "json"], note));
-  quiet(said.join("\n"));
+/** clippy over the crates that compile natively, with their tests. @param {Note} note */
+export async function clippy(note) {
+  await cargo(["clippy", ...NATIVE, "--all-targets", ...TARGET_DIR, ...STRICT], note, { cwd: root, ...TIMEOUT });
 }
 
-/** Complains about warnings. @param {string} messages  of cargo, a line of JSON each */
-function quiet(messages) {
-  const said = new Set();
-  for (const line of messages.split("\n")) {
-    if (!line.startsWith("{")) continue;
-    const { reason, message } = JSON.parse(line);
-    if (reason === "compiler-message" && ["warning", "error"].includes(message.level)) said.add(message.rendered.trimEnd());
-  }
-  if (said.size > 0) throw new Complaint([...said].join("\n\n"));
-}
-
-/**
- * clippy over the Worker's crate, for wasm, with the compiler that builds it. A release build compiles without clippy, so it
- * is checked separately.
- *
- * @param {import("./setup.mjs").Tools} tools
- * @param {Note} note
- */
-export async function workerClippy(tools, note) {
-  const said = await saidOfWorker(tools, note);
-  if (said !== undefined) return quiet(said);
-  const { compiler } = tools;
-  await run("cargo", ["check", "--target", TARGET, "-p", "bobbin-worker", ...TARGET_DIR], {
-    cwd: inCheckout("."),
-    env: { ...wasmEnv(compiler), ...clippyEnv(compiler) },
-    onLine: cargoProgress(note),
-    ...TIMEOUT,
-  });
+/** clippy over the Worker's crate, for wasm. @param {import("./rust.mjs").Compiler} compiler @param {Note} note */
+export async function workerClippy(compiler, note) {
+  // Clippy belongs to the active tool chain, and cannot read what another compiler has made.
+  if (compiler.from !== "rustup") return print("   clippy does not check the Worker's crate: it needs rust-src from rustup");
+  const args = ["clippy", "--target", TARGET, "--package", "bobbin-worker", ...TARGET_DIR, ...STRICT];
+  await cargo(args, note, { cwd: root, env: wasmEnv(compiler), ...TIMEOUT });
 }
 
 /** Type-checks the JavaScript of one tsconfig.json. @param {string} project */

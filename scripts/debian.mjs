@@ -9,21 +9,15 @@ import { cache, makeOnce, oldestRust } from "./files.mjs";
 import { Complaint, run, step } from "./run.mjs";
 
 const HOME = join(cache, "debian-1");
-const PACKAGES = ["rustc-web", "libstd-rust-web-dev", "rust-web-src", "rust-web-clippy"];
+const PACKAGES = ["rustc-web", "libstd-rust-web-dev", "rust-web-src"];
 
-/**
- * @param {{ download: boolean }} how without download: only use the result of an earlier run
- * @returns {Promise<{ rustc: string, clippy: string, flags: string[] } | undefined>}
- */
-export async function debianTools({ download }) {
-  if (!existsSync(HOME)) {
-    if (!download || !existsSync("/usr/bin/apt-get")) return undefined;
-    await makeOnce(HOME, unpack);
-  }
+/** @returns {Promise<{ rustc: string, flags: string[] } | undefined>} undefined on other systems */
+export async function debianTools() {
+  if (!existsSync("/usr/bin/apt-get")) return undefined;
+  await makeOnce(HOME, unpack);
   const llvm = readdirSync(join(HOME, "usr/lib")).find((name) => name.startsWith("llvm-"));
   return {
     rustc: join(HOME, "bin/rustc"),
-    clippy: join(HOME, "bin/clippy-driver"),
     flags: [`-Clinker=${join(HOME, "usr/lib", llvm ?? "llvm", "bin/wasm-ld")}`],
   };
 }
@@ -72,17 +66,15 @@ async function unpack(building) {
   }
   rmSync(join(building, "usr/share"), { recursive: true, force: true });
   mkdirSync(join(building, "bin"));
-  for (const name of ["rustc", "clippy-driver"]) {
-    const wrapper = join(building, "bin", name);
-    writeFileSync(
-      wrapper,
-      `#!/bin/sh
+  const wrapper = join(building, "bin/rustc");
+  writeFileSync(
+    wrapper,
+    `#!/bin/sh
 home=$(dirname "$0")/..
-LD_LIBRARY_PATH="$home/usr/lib/${triple()}" exec "$home/usr/bin/${name}" "$@"
+LD_LIBRARY_PATH="$home/usr/lib/${triple()}" exec "$home/usr/bin/rustc" "$@"
 `,
-    );
-    chmodSync(wrapper, 0o755);
-  }
+  );
+  chmodSync(wrapper, 0o755);
 }
 
 /** Debian's name for this machine in its library paths. */

@@ -4,12 +4,11 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { buildWorker, compileCatalog } from "./build.mjs";
+import { build } from "./build.mjs";
+import { compileCatalog } from "./catalog.mjs";
 import { inCheckout } from "./files.mjs";
-import { buildIsolate } from "./isolate.mjs";
 import { Complaint, main } from "./run.mjs";
 import { prepare } from "./server.mjs";
-import { setUp } from "./setup.mjs";
 
 const HELP = `npm run deploy -- [flags]
 
@@ -35,9 +34,7 @@ await main(async () => {
   if ((process.env.BOBBIN_BUILD ?? "release") !== "release" && !flags.both.includes("--dry-run")) {
     throw new Complaint("BOBBIN_BUILD is set: what is deployed is built for release. Unset it, and deploy again.");
   }
-  const tools = await setUp();
-  const dist = await buildWorker(tools, crate);
-  const isolate = await buildIsolate(tools);
+  const { node, dist, isolate } = await build(crate);
   // A folder of its own, because another deployment may be running.
   mkdirSync(inCheckout(".bobbin"), { recursive: true });
   const home = mkdtempSync(inCheckout(".bobbin/deploy-"));
@@ -53,7 +50,7 @@ await main(async () => {
     { config: "wrangler.toml", more: flags.worker },
   ]) {
     const args = ["--no-warnings", wrangler, "deploy", "--config", join(home, config), ...flags.both, ...more];
-    const { status } = spawnSync(tools.node, args, { cwd: home, stdio: "inherit" });
+    const { status } = spawnSync(node, args, { cwd: home, stdio: "inherit" });
     if (status !== 0) {
       process.exitCode = status ?? 1;
       return;

@@ -1,95 +1,54 @@
 // The isolate Worker, complete in dist-isolate/:
 //
-//   cargo (wasm) → wasm-opt → meter      compiler.wasm, from isolate/compiler/
-//   npm → meter                          quickjs.wasm, from the package quickjs-wasi
-//   esbuild                              index.js, with the harness in it as a script of its own
+//   cargo (compile.mjs) → wasm-opt, for a release → meter      compiler.wasm, from isolate/compiler/
+//   npm → meter                                                quickjs.wasm, from the package quickjs-wasi
+//   esbuild                                                    index.js, with the harness in it as a script of its own
 //
 // The meter makes them interruptible: scripts/build/src/fuel.rs.
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { gzipSync } from "node:zlib";
-import { BUILD_TOOL, buildTool, isToolBuilt, profile, buildForWasm, WASM_FEATURES, wasmOf } from "./build.mjs";
-import { contentHash, hash, inCheckout, locked, readIfThere } from "./files.mjs";
+import { BUILD_TOOL, profile, sandboxCompiler } from "./compile.mjs";
+import { contentHash, hash, inCheckout, readIfThere } from "./files.mjs";
 import { Complaint, run, step } from "./run.mjs";
+import { printSize, wasmOpt } from "./wasm-opt.mjs";
 
 /** The folder of the built isolate Worker. */
 export const DIST = inCheckout("dist-isolate");
-/** Cargo's output for the compiler. */
-export const compilerWasm = () => wasmOf("bobbin_compiler");
 const QUICKJS = inCheckout("node_modules/quickjs-wasi/quickjs.wasm");
 
-/** The meter, a part of the build tool, does not depend on the core. */
-const SOURCES = ["isolate", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/build", "scripts/build.mjs", "scripts/isolate.mjs", "scripts/rust.mjs"];
+const SOURCES = ["isolate", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/build", "scripts/compile.mjs", "scripts/isolate.mjs", "scripts/rust.mjs"];
 
-/**
- * Builds the isolate Worker if it is out of date. Returns the folder with index.js, quickjs.wasm and compiler.wasm.
- *
- * @param {import("./setup.mjs").Tools} tools
- */
-export async function buildIsolate(tools) {
-  if (isToolBuilt() && isBuilt(stampOf(tools))) return DIST;
-  await locked(inCheckout(".bobbin/build-isolate.lock"), async () => {
-    await buildTool();
-    const stamp = stampOf(tools);
-    if (isBuilt(stamp)) return;
-    await buildDist(tools);
-    writeFileSync(join(DIST, ".stamp"), stamp);
-  });
-  return DIST;
-}
+/** @param {import("./rust.mjs").Compiler} compiler */
+const stampOf = (compiler) => hash(contentHash(SOURCES), compiler.sysroot, profile());
 
-/** Compiles the compiler; `buildIsolate` then continues with the result. @param {import("./setup.mjs").Tools} tools */
-export async function compileCompiler(tools) {
-  if (!isBuilt(stampOf(tools))) await compile(tools);
-}
+/** Whether the isolate Worker is up to date. @param {import("./rust.mjs").Compiler} compiler */
+export const isIsolateBuilt = (compiler) => readIfThere(join(DIST, ".stamp")) === stampOf(compiler) && existsSync(join(DIST, "index.js"));
 
-/** @param {import("./setup.mjs").Tools} tools */
-const stampOf = ({ compiler }) => hash(contentHash(SOURCES), compiler.sysroot, profile());
-
-/** @param {string} stamp */
-const isBuilt = (stamp) => readIfThere(join(DIST, ".stamp")) === stamp && existsSync(join(DIST, "index.js"));
-
-/** @param {import("./setup.mjs").Tools} tools */
-async function compile(tools) {
-  await step("isolate: compiler (Rust)", (note) => buildForWasm(tools, { manifest: inCheckout("isolate/compiler/Cargo.toml"), profiles: [] }, [], note));
-}
-
-/** @param {import("./setup.mjs").Tools} tools */
-async function buildDist(tools) {
-  await compile(tools);
+/** Makes the isolate Worker from its compiled crate. @param {import("./rust.mjs").Compiler} compiler */
+export async function packIsolate(compiler) {
+  const stamp = stampOf(compiler);
   // Create new files instead of changing the old ones, which running servers hold links to.
   rmSync(DIST, { recursive: true, force: true });
   mkdirSync(DIST, { recursive: true });
-  await run(BUILD_TOOL, ["fuel", await smallCompiler(tools), join(DIST, "compiler.wasm")]);
+  await run(BUILD_TOOL, ["fuel", await smallCompiler(), join(DIST, "compiler.wasm")]);
   await run(BUILD_TOOL, ["fuel", "--quickjs", QUICKJS, join(DIST, "quickjs.wasm")]);
   await bundle();
-  for (const name of ["compiler.wasm", "quickjs.wasm"]) {
-    const wasm = readFileSync(join(DIST, name));
-    console.log(`  ${name}: ${kib(wasm.length)}, ${kib(gzipSync(wasm, { level: 9 }).length)} gzipped`);
-  }
+  for (const name of ["compiler.wasm", "quickjs.wasm"]) printSize(join(DIST, name));
+  writeFileSync(join(DIST, ".stamp"), stamp);
 }
 
-/**
- * The compiler after wasm-opt, which runs only if cargo's output has changed, and not for a quick build.
- *
- * @param {import("./setup.mjs").Tools} tools
- */
-async function smallCompiler(tools) {
-  const made = compilerWasm();
+/** The sandbox's compiler, after wasm-opt for a release. wasm-opt runs only if cargo's output has changed. */
+async function smallCompiler() {
+  const made = sandboxCompiler();
   if (profile() === "quick") return made;
   const small = `${made}.small`;
-  const stamp = hash(readFileSync(made, "base64"), contentHash(["package-lock.json", "scripts/build.mjs"]));
+  const stamp = hash(readFileSync(made, "base64"), contentHash(["package-lock.json", "scripts/wasm-opt.mjs"]));
   if (readIfThere(`${small}.stamp`) === stamp && existsSync(small)) return small;
-  await step("isolate: compiler (wasm-opt)", () =>
-    run(tools.node, [inCheckout("node_modules/binaryen/bin/wasm-opt"), made, "-Os", ...WASM_FEATURES, "-o", small]),
-  );
+  await step("isolate: compiler (wasm-opt)", () => wasmOpt([made, "-Os", "-o", small]));
   writeFileSync(`${small}.stamp`, stamp);
   return small;
 }
-
-/** @param {number} bytes */
-const kib = (bytes) => `${(bytes / 1024).toFixed(0)} KiB`;
 
 async function bundle() {
   // Imported late: on a fresh machine the set-up installs it first.

@@ -3,15 +3,14 @@
 
 import { copyFileSync, mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { buildWorker } from "./build.mjs";
+import { build } from "./build.mjs";
 import { nameCatalog } from "./package.mjs";
 import { Complaint, main } from "./run.mjs";
-import { setUp } from "./setup.mjs";
 
 await main(async () => {
   const [crate, out] = process.argv.slice(2);
   if (crate === undefined || out === undefined) throw new Complaint("own-worker.mjs takes the folder of a crate, and the folder for its Worker.");
-  const dist = await buildWorker(await setUp(), resolve(crate));
+  const { dist } = await build(resolve(crate));
   mkdirSync(out, { recursive: true });
   for (const name of ["index.js", "index_bg.wasm"]) copyFileSync(join(dist, name), join(out, name));
   nameCatalog(join(out, "index.js"));

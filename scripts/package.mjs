@@ -13,14 +13,15 @@ import { homedir } from "node:os";
 import { dirname, extname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync } from "node:zlib";
-import { buildWorker, TARGET_DIR, WASM_FEATURES } from "./build.mjs";
+import { build } from "./build.mjs";
 import { buildClient } from "./client.mjs";
+import { TARGET_DIR } from "./compile.mjs";
 import { cache, contentHash, hash, inCheckout, locked, readIfThere, root } from "./files.mjs";
-import { buildIsolate } from "./isolate.mjs";
 import { writeDocs } from "./package-docs.mjs";
-import { cargoProgress, Complaint, main, run, step } from "./run.mjs";
+import { cargo, Complaint, main, run, step } from "./run.mjs";
 import { TARGET, wasmEnv } from "./rust.mjs";
 import { setUp } from "./setup.mjs";
+import { wasmOpt } from "./wasm-opt.mjs";
 
 export const PACKAGES = inCheckout("dist-package");
 const BOBBIN = join(PACKAGES, "bobbin");
@@ -58,10 +59,9 @@ const ISOLATE = ["index.js", "compiler.wasm", "quickjs.wasm"];
  * @returns {Promise<{ bobbin: string, create: string }>} their folders
  */
 export async function buildPackages() {
-  const tools = await setUp();
-  const [worker, isolate] = [await buildWorker(tools), await buildIsolate(tools)];
+  const { dist: worker, isolate } = await build();
   await buildClient();
-  const compiler = await buildCompiler(tools);
+  const compiler = await buildCompiler((await setUp()).compiler);
   const stamps = [join(worker, ".stamp"), join(isolate, ".stamp"), `${compiler}.stamp`].map((path) => readIfThere(path) ?? "");
   const stamp = hash(contentHash(["package", "create-bobbin", "schemas", "types", "isolate/web", "docs", "README.md", "scripts/package.mjs", "scripts/package-docs.mjs", ...FILES]), ...stamps);
   await locked(inCheckout(".bobbin/package.lock"), async () => {
@@ -88,28 +88,21 @@ export async function buildPackages() {
   return { bobbin: BOBBIN, create: CREATE };
 }
 
-/** The compiler of definitions as wasm. @param {import("./setup.mjs").Tools} tools @returns {Promise<string>} */
-export async function buildCompiler(tools) {
+/** The compiler of definitions as wasm. @param {import("./rust.mjs").Compiler} rust @returns {Promise<string>} */
+export async function buildCompiler(rust) {
   const small = COMPILER.replace(/\.wasm$/, ".small.wasm");
   const packed = `${COMPILER}.br`;
-  const stamp = hash(contentHash(COMPILER_SOURCES), tools.compiler.sysroot);
+  const stamp = hash(contentHash(COMPILER_SOURCES), rust.sysroot);
   const isBuilt = () => readIfThere(`${packed}.stamp`) === stamp && existsSync(packed);
   if (isBuilt()) return packed;
   await locked(inCheckout(".bobbin/build-compiler.lock"), async () => {
     if (isBuilt()) return;
     await step("compiler of definitions (Rust)", (note) =>
-      run("cargo", ["build", "--release", "--target", TARGET, "-p", "bobbin-catalog", ...TARGET_DIR], {
-        cwd: root,
-        env: wasmEnv(tools.compiler),
-        onLine: cargoProgress(note),
-      }),
+      cargo(["build", "--release", "--target", TARGET, "-p", "bobbin-catalog", ...TARGET_DIR], note, { cwd: root, env: wasmEnv(rust) }),
     );
     await step("compiler of definitions (wasm-opt)", () =>
-      run(tools.node, [
-        inCheckout("node_modules/binaryen/bin/wasm-opt"),
-        // Compressed, this order makes it an eighth smaller (build.mjs). Higher levels shrink the file but enlarge it compressed.
-        ...[COMPILER, "-O1", "--reorder-functions-by-name", "--strip-debug", "--strip-producers", ...WASM_FEATURES, "-o", small],
-      ]),
+      // Compressed, this order makes it an eighth smaller (worker.mjs). Higher levels shrink the file but enlarge it compressed.
+      wasmOpt([COMPILER, "-O1", "--reorder-functions-by-name", "--strip-debug", "--strip-producers", "-o", small]),
     );
     withoutPaths(small);
     writeFileSync(packed, brotliCompressSync(readFileSync(small)));

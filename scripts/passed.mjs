@@ -14,7 +14,7 @@ import { run } from "./run.mjs";
 const FOLDER = inCheckout(".bobbin/passed");
 
 /** The scripts that run sections are inputs of every section. */
-const RUNNERS = /^(package\.json|scripts\/(build|checks|files|node-tests|passed|run|rust|schedule|sections|setup|suites|test|test-reporter)\.mjs)$/;
+const RUNNERS = /^(package\.json|scripts\/(build|catalog|checks|compile|files|isolate|node-tests|passed|run|rust|schedule|sections|setup|suites|test|test-reporter|worker)\.mjs)$/;
 
 /** Environment variables that affect compilers and Node. */
 const OURS = /^(RUST|(BOBBIN|CARGO|NODE|CC|CXX|AR|MINIFLARE|WRANGLER|CLOUDFLARE)(_|$))|FLAGS$/;

@@ -2,7 +2,7 @@
 // duration. Programs still running when this process ends are ended with it.
 
 import { spawn } from "node:child_process";
-import { constants } from "node:os";
+import { availableParallelism, constants } from "node:os";
 import { performance } from "node:perf_hooks";
 import { createInterface } from "node:readline";
 import { Complaint } from "../package/lib/complaint.mjs";
@@ -33,13 +33,15 @@ function showSteps() {
  * @template T
  * @param {string} title
  * @param {(note: (text: string) => void) => Promise<T>} work  its notes are shown beside the seconds
- * @param {{ closing?: boolean }} [options]                    without closing, no line is left at all
+ * @param {{ closing?: boolean, usual?: number }} [options]    without closing, no line is left at all; `usual`: the seconds that
+ *   it takes on a machine with two processors
  * @returns {Promise<T>}
  */
-export async function step(title, work, { closing = true } = {}) {
+export async function step(title, work, { closing = true, usual } = {}) {
   const start = performance.now();
   let note = "";
-  const line = () => `  ${title} … ${Math.round((performance.now() - start) / 1000)} s${note && `: ${note}`}`;
+  const expected = usual === undefined ? "" : ` of about ${Math.ceil((2 * usual) / Math.min(availableParallelism(), 8))}`;
+  const line = () => `  ${title} … ${Math.round((performance.now() - start) / 1000)}${expected} s${note && `: ${note}`}`;
   steps.add(line);
   timer ??= setInterval(showSteps, live ? 1000 : 15_000);
   try {
@@ -157,19 +159,30 @@ export async function run(command, args, options) {
   const { status, late, stdout, all } = await outcome(command, args, options);
   if (status === 0) return stdout;
   const why = late ? "did not end in time" : `failed (${status})`;
-  throw new Complaint(`${all.trimEnd()}\n${[command, ...args].join(" ")} ${why}`.trimStart());
+  // Without what a terminal would have overwritten.
+  const printed = all.replace(/[^\n]*\r(?!\n)/g, "").trimEnd();
+  throw new Complaint(`${printed}\n${[command, ...args].join(" ")} ${why}`.trimStart());
 }
 
+/** Makes cargo report its progress though nobody looks at a terminal. */
+const CARGO_PROGRESS = { CARGO_TERM_PROGRESS_WHEN: "always", CARGO_TERM_PROGRESS_WIDTH: "160" };
+
 /**
- * For `onLine` of a cargo command: passes its current activity to a step's note.
+ * Runs cargo, and passes its progress to a step's note.
  *
+ * @param {string[]} args
  * @param {(text: string) => void} note
- * @returns {(line: string) => void}
+ * @param {RunOptions} [options]
  */
-export const cargoProgress = (note) => (line) => {
-  const [, doing] = /^ *((?:Updating|Locking|Downloading|Downloaded|Compiling|Checking|Building|Blocking|Running) .*)/.exec(line) ?? [];
-  if (doing) note(doing);
-};
+export function cargo(args, note, options = {}) {
+  const onLine = (/** @type {string} */ line) => {
+    const [, done, all, crates] = /^ *Building \[[=> ]*\] (\d+)\/(\d+): (.*)/.exec(line) ?? [];
+    if (done) return note(`${done} of ${all} parts, ${crates?.trim()}`);
+    const [, doing] = /^ *((?:Updating|Locking|Downloading|Downloaded|Blocking|Running) .*)/.exec(line) ?? [];
+    if (doing) note(doing);
+  };
+  return run("cargo", args, { ...options, env: { ...options.env, ...CARGO_PROGRESS }, onLine });
+}
 
 /**
  * Runs the body of a command. A Complaint ends the process with only its message.

@@ -1,11 +1,12 @@
 // The sections of `npm test`: checks, builds and tests, with the dependencies of each and the files that it does not read.
 
 import { basename, join } from "node:path";
-import { compileCatalog, compileTool, compileWorker, buildWorker, NATIVE } from "./build.mjs";
+import { build, compileWorkers } from "./build.mjs";
+import { compileCatalog } from "./catalog.mjs";
 import { buildClient } from "./client.mjs";
 import { clippy, floors, formatted, portable, schemas, sizes, types, workerClippy } from "./checks.mjs";
+import { compileTool, NATIVE, productOf } from "./compile.mjs";
 import { inCheckout } from "./files.mjs";
-import { buildIsolate, compileCompiler } from "./isolate.mjs";
 import { cargoTest, compileTests, nodeTest, testFiles } from "./suites.mjs";
 
 /** @typedef {import("./suites.mjs").Counts} Counts */
@@ -24,21 +25,9 @@ export const GROUPS = ["fmt", "clippy", "types", "core", "isolate", "worker", "p
 
 const TOOL_BUILD = "compiling the core and the build tool";
 const TESTS_BUILD = "compiling the tests of the core";
-const UNITS_BUILD = "compiling the units of the core";
-const WASM_BUILD = "compiling the Worker and the compiler";
-const ISOLATE_BUILD = "build of the isolate Worker";
-const WORKER_BUILD = "build of the Worker";
+const WASM_BUILD = "compiling the Workers";
+const WORKER_BUILD = "build of the Workers";
 const CLIENT_BUILD = "build of the client";
-
-/** The core, and the crates below it. */
-export const CORE = ["bobbin", "bobbin-definitions", "bobbin-models", "bobbin-protocols", "bobbin-redaction"];
-/** The tests outside the core. */
-export const TESTS = [...NATIVE, ...CORE.flatMap((name) => ["--exclude", name])];
-/** The core compiled again with its unit tests. They take seconds, and optimizing it for them would take a minute. */
-export const UNITS = [
-  ...CORE.flatMap((name) => ["--package", name, "--config", `profile.dev.package.${name}.opt-level=0`]),
-  ...["--lib", "--features", "bobbin-definitions/schema"],
-];
 
 /** Files that no program reads, and files that only JavaScript programs read. */
 const PROSE = String.raw`[^/]*\.md$|LICENSE$|docs/decisions/|\.ci/|bench/`;
@@ -114,75 +103,62 @@ export function sections(tools, sample) {
     {
       group: "deployed",
       title: "tests of the Worker as it is deployed",
-      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      needs: [WORKER_BUILD],
       run: (note) => nodeTest(node, deployed, { note, env: engine }),
     },
-    { group: "build", title: WASM_BUILD, run: async () => void (await compileWorker(tools), await compileCompiler(tools)) },
+    { group: "build", title: WASM_BUILD, run: async () => compileWorkers(tools.compiler, await productOf()) },
     { group: "fmt", title: "rustfmt", unread: /(?<!\.rs|\.toml)$/, run: formatted },
     { group: "fmt", title: "no traces of a machine", run: portable },
     { group: "fmt", title: "floors of the core", run: floors },
     { group: "fmt", title: "lengths of files and functions", run: sizes },
     { group: "build", title: TOOL_BUILD, run: compileTool },
-    { group: "build", title: TESTS_BUILD, needs: [TOOL_BUILD], run: async (note) => void (await compileTests(TESTS, note)) },
-    // After the other tests, because both compile in the same folder and would wait for each other. Before running them, which
-    // uses both processors to the end.
-    { group: "build", title: UNITS_BUILD, needs: [TESTS_BUILD], run: async (note) => void (await compileTests(UNITS, note)) },
-    { group: "core", title: "units of the core", needs: [UNITS_BUILD], unread: OF_RUST, run: (note) => cargoTest(UNITS, { note }) },
+    { group: "build", title: TESTS_BUILD, needs: [TOOL_BUILD], run: async (note) => void (await compileTests(NATIVE, note)) },
     {
       group: "core",
       title: "cargo test",
       needs: [TESTS_BUILD],
       unread: OF_RUST,
-      run: (note) => cargoTest(TESTS, { note, env: engine, minutes: sample === undefined ? 70 : 30 }),
+      run: (note) => cargoTest(NATIVE, { note, env: engine, minutes: sample === undefined ? 70 : 30 }),
     },
     {
       group: "build",
       title: WORKER_BUILD,
       needs: [TOOL_BUILD, WASM_BUILD],
-      run: async () => compileCatalog(inCheckout("agents"), join(await buildWorker(tools), "catalog.json")),
+      run: async () => compileCatalog(inCheckout("agents"), join((await build()).dist, "catalog.json")),
     },
-    { group: "build", title: ISOLATE_BUILD, needs: [TOOL_BUILD, WASM_BUILD], run: async () => void (await buildIsolate(tools)) },
     {
       group: "worker",
       title: "tests of the Worker",
-      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      needs: [WORKER_BUILD],
       unread: OF_WORKER,
       run: (note) => nodeTest(node, worker.filter((file) => !documents.includes(file) && !around.includes(file)), { note, env: product }),
     },
     {
       group: "worker",
       title: "tests of what stands around the engine",
-      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      needs: [WORKER_BUILD],
       unread: OF_AROUND,
       run: (note) => nodeTest(node, around, { note, env: product }),
     },
     {
       group: "worker",
       title: "tests of the documents",
-      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      needs: [WORKER_BUILD],
       run: (note) => nodeTest(node, documents, { note }),
     },
     { group: "core", title: "schemas of the definition files and of the API", needs: [TOOL_BUILD], unread: OF_RUST, run: schemas },
     {
       group: "worker",
       title: "tests of the processes of npm start",
-      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      needs: [WORKER_BUILD],
       unread: OF_PROCESSES,
       run: (note) => nodeTest(node, processes, { note, env: product }),
     },
-    {
-      group: "clippy",
-      title: "clippy: Worker",
-      // After the native builds: a release Worker would wait for the parts it shares with them. Before an application's own
-      // crate is built, which replaces this Worker's build.
-      needs: [TOOL_BUILD, WASM_BUILD],
-      unread: OF_RUST,
-      run: (note) => workerClippy(tools, note),
-    },
+    { group: "clippy", title: "clippy: Worker", needs: [WASM_BUILD], unread: OF_RUST, run: (note) => workerClippy(tools.compiler, note) },
     {
       group: "worker",
       title: "tests of a crate of one's own",
-      needs: [WORKER_BUILD, ISOLATE_BUILD],
+      needs: [WORKER_BUILD],
       unread: OF_OWN_CRATE,
       run: (note) => nodeTest(node, ownCrate, { note, env: engine }),
     },
@@ -191,14 +167,14 @@ export function sections(tools, sample) {
     {
       group: "package",
       title: "tests of the command line",
-      needs: [WORKER_BUILD, ISOLATE_BUILD, CLIENT_BUILD],
+      needs: [WORKER_BUILD, CLIENT_BUILD],
       unread: OF_CLI,
       run: (note) => nodeTest(node, testFiles("tests/cli"), { note, env: product }),
     },
     {
       group: "package",
       title: "tests of cases of one's own agents",
-      needs: [WORKER_BUILD, ISOLATE_BUILD, CLIENT_BUILD],
+      needs: [WORKER_BUILD, CLIENT_BUILD],
       unread: OF_CASES,
       run: (note) => nodeTest(node, [...testFiles("tests/cases"), ...testFiles("tests/agents")], { note, env: product }),
     },
@@ -213,11 +189,11 @@ export function sections(tools, sample) {
     { group: "types", title: "types of the inspector", unread: OF_TYPES, run: () => types("inspector/tsconfig.json") },
     { group: "types", title: "types of the isolate Worker", unread: OF_TYPES, run: () => types("isolate/tsconfig.json") },
     { group: "types", title: "types of what runs in its engine", unread: OF_TYPES, run: () => types("isolate/web/tsconfig.json") },
-    { group: "clippy", title: "clippy: core, build tool", needs: [TESTS_BUILD, UNITS_BUILD], unread: OF_RUST, run: (note) => clippy([TESTS, UNITS], note) },
+    { group: "clippy", title: "clippy: core, build tool", needs: [TESTS_BUILD], unread: OF_RUST, run: clippy },
     {
       group: "isolate",
       title: "tests of the isolate",
-      needs: [ISOLATE_BUILD],
+      needs: [WORKER_BUILD],
       unread: OF_ISOLATE,
       run: (note) => nodeTest(node, testFiles("tests/isolate"), { note, env: engine, atOnce: 3 }),
     },

@@ -5,7 +5,7 @@
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import { compileCatalog } from "./build.mjs";
+import { compileCatalog } from "./catalog.mjs";
 import { modelsThatLack, withLocalModel } from "../package/server/model-keys.mjs";
 import { inCheckout, readIfThere, shown } from "./files.mjs";
 import { startFront } from "../package/server/front.mjs";

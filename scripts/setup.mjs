@@ -3,7 +3,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { inCheckout, locked, oldestRust } from "./files.mjs";
-import { wasmCompiler } from "./rust.mjs";
+import { buildStd, wasmCompiler } from "./rust.mjs";
 import { Complaint, run, step } from "./run.mjs";
 
 /** The oldest Node that wrangler supports. */
@@ -15,11 +15,20 @@ const WRANGLER_NODE = [22, 12];
  * @property {import("./rust.mjs").Compiler} compiler    for the Worker
  */
 
-/** Prepares the machine; fast if it is ready already.
+/** Prepares the machine for commands that build nothing but what they name; fast if it is ready already.
  *
  * @returns {Promise<Tools>}
  */
 export async function setUp() {
+  await checkPrograms();
+  const compiler = await wasmCompiler();
+  // Independent, and each leaves a processor idle for half of its time.
+  await Promise.all([buildStd(compiler), installPackages()]);
+  return { node: wranglerNode(), compiler };
+}
+
+/** Checks that Node and Rust are there and new enough. */
+export async function checkPrograms() {
   if (!atLeast(process.versions.node, [20, 0])) {
     throw new Complaint(`Node ${process.versions.node} is too old: install Node 20 or newer from https://nodejs.org.`);
   }
@@ -29,11 +38,6 @@ export async function setUp() {
   if (!atLeast(cargo, oldest)) {
     throw new Complaint(`Rust ${cargo} is too old: run \`rustup update\` (${oldest.join(".")} or newer is needed).`);
   }
-  // Independent, and each leaves a processor idle for half of its time. Both must end, even if one fails.
-  const [compiler, packages] = await Promise.allSettled([wasmCompiler(), installPackages()]);
-  if (packages.status === "rejected") throw packages.reason;
-  if (compiler.status === "rejected") throw compiler.reason;
-  return { node: wranglerNode(), compiler: compiler.value };
 }
 
 /** Installs rustfmt and clippy of the active tool chain, which rustup's smallest profile lacks. */
@@ -49,15 +53,18 @@ export async function setUpRustComponents() {
   }
 }
 
-async function installPackages() {
-  const fresh = () => {
-    // npm writes this file last, so it exists only after a complete installation.
-    const installed = inCheckout("node_modules/.package-lock.json");
-    return existsSync(installed) && statSync(installed).mtimeMs >= statSync(inCheckout("package-lock.json")).mtimeMs;
-  };
-  if (fresh()) return;
+/** Whether the packages of package-lock.json are installed. */
+export function arePackagesInstalled() {
+  // npm writes this file last, so it exists only after a complete installation.
+  const installed = inCheckout("node_modules/.package-lock.json");
+  return existsSync(installed) && statSync(installed).mtimeMs >= statSync(inCheckout("package-lock.json")).mtimeMs;
+}
+
+/** Installs the packages of package-lock.json, unless they are installed. */
+export async function installPackages() {
+  if (arePackagesInstalled()) return;
   await locked(inCheckout(".bobbin/npm.lock"), async () => {
-    if (fresh()) return;
+    if (arePackagesInstalled()) return;
     if (!(await version("npm", ["--version"]))) throw new Complaint("npm is missing: it comes with Node from https://nodejs.org.");
     await step("npm packages", () => run("npm", ["ci"], { cwd: inCheckout(".") }));
   });

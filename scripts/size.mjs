@@ -5,10 +5,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { buildWorker, profile, WASM_FEATURES, wasmOf } from "./build.mjs";
-import { inCheckout } from "./files.mjs";
-import { Complaint, main, run } from "./run.mjs";
-import { setUp } from "./setup.mjs";
+import { build } from "./build.mjs";
+import { profile, wasmOf } from "./compile.mjs";
+import { Complaint, main } from "./run.mjs";
+import { wasmOpt } from "./wasm-opt.mjs";
 
 /** @typedef {{ name: string, bytes: number }} Func */
 
@@ -131,12 +131,10 @@ function table(title, rows, total) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   void main(async () => {
     if (profile() === "quick") throw new Complaint("A quick Worker has no names of functions: leave BOBBIN_BUILD out.");
-    const tools = await setUp();
-    const dist = await buildWorker(tools);
+    const { dist } = await build();
     const named = `${wasmOf("bobbin_worker")}.named`;
-    const opt = inCheckout("node_modules/binaryen/bin/wasm-opt");
     // The built wasm, with names.
-    await run(tools.node, [opt, "-O1", "-g", ...WASM_FEATURES, `${wasmOf("bobbin_worker")}.glue/index_bg.wasm`, "-o", named]);
+    await wasmOpt(["-O1", "-g", `${wasmOf("bobbin_worker")}.glue/index_bg.wasm`, "-o", named]);
     const wanted = process.argv[2];
     const all = functions(readFileSync(named));
     const total = all.reduce((sum, { bytes }) => sum + bytes, 0);

@@ -4,10 +4,8 @@
 import { randomInt } from "node:crypto";
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
-import { buildWorker } from "./build.mjs";
-import { buildIsolate } from "./isolate.mjs";
+import { build } from "./build.mjs";
 import { Complaint, main, print, seconds, step } from "./run.mjs";
-import { setUp } from "./setup.mjs";
 import { cargoTest, nodeTest, testFiles } from "./suites.mjs";
 
 const HELP = `npm run soak -- [flags]
@@ -25,9 +23,9 @@ await main(async () => {
   const { minutes, seed } = flags;
   const started = performance.now();
   print(`seed ${seed}; again: npm run soak -- --seed ${seed} --minutes ${minutes}`);
-  const tools = await setUp();
-  await buildWorker(tools);
-  await buildIsolate(tools);
+  // The servers of the tests must use the same build.
+  process.env.BOBBIN_BUILD ??= "release";
+  const { node } = await build();
   const half = String(Math.round(minutes * 30));
   // Allows for builds, the ordinary cases and the quiet minutes besides the soaking itself.
   const limit = minutes / 2 + 45;
@@ -42,7 +40,7 @@ await main(async () => {
   const files = testFiles("tests/worker", ["kill", "endings"]);
   if (files.length === 0) throw new Complaint("There are no kill tests in tests/worker.");
   const worker = await step("Worker: kills at every moment", (note) =>
-    nodeTest(tools.node, files, {
+    nodeTest(node, files, {
       note,
       env: { BOBBIN_SOAK_SECONDS: half, BOBBIN_SEED: String(seed), BOBBIN_QUIET_SECONDS: QUIET_SECONDS },
       minutes: limit,

@@ -6,14 +6,15 @@ import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { noteDevServer } from "../package/lib/dev-file.mjs";
 import { VERSION } from "../package/lib/version.mjs";
-import { buildWorker, DIST } from "./build.mjs";
+import { build } from "./build.mjs";
 import { inCheckout, readIfThere, shown } from "./files.mjs";
-import { buildIsolate, DIST as ISOLATE_DIST } from "./isolate.mjs";
+import { DIST as ISOLATE_DIST } from "./isolate.mjs";
 import { startLocalModel } from "./local-model.mjs";
 import { Complaint, main, seconds } from "./run.mjs";
 import { startServer } from "./server.mjs";
-import { setUp, wranglerNode } from "./setup.mjs";
+import { wranglerNode } from "./setup.mjs";
 import { watchFolder } from "../package/server/watch.mjs";
+import { DIST } from "./worker.mjs";
 
 const HELP = `npm start -- [flags]
 
@@ -81,8 +82,9 @@ async function whatIsServed(crate) {
     if (![DIST, ISOLATE_DIST].every((dist) => existsSync(join(dist, "index.js")))) throw new Complaint("BOBBIN_BUILT is set, and nothing is built: unset it.");
     return { node: wranglerNode(), dist: DIST, isolate: ISOLATE_DIST };
   }
-  const tools = await setUp();
-  return { node: tools.node, dist: await buildWorker(tools, crate), isolate: await buildIsolate(tools) };
+  // What is served here is compiled for development.
+  process.env.BOBBIN_BUILD ??= "quick";
+  return build(crate);
 }
 
 /** @param {string[]} args */

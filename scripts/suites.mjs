@@ -4,10 +4,9 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { TARGET_DIR } from "./build.mjs";
+import { TARGET_DIR } from "./compile.mjs";
 import { inCheckout, readIfThere } from "./files.mjs";
-import { cargoProgress, outcome, print, run } from "./run.mjs";
-import { lintedNative } from "./rust.mjs";
+import { cargo, outcome, print } from "./run.mjs";
 
 const MINUTE = 60_000;
 /**
@@ -35,7 +34,7 @@ const atOnce = (env) => Math.max(env?.BOBBIN_SAMPLE === undefined ? 3 : 4, Math.
  */
 
 /** Options for running cargo. @param {NodeJS.ProcessEnv} [more] */
-const forCargo = (more) => ({ cwd: inCheckout("."), env: { ...lintedNative(), CARGO_TERM_COLOR: "never", ...more } });
+const forCargo = (more) => ({ cwd: inCheckout("."), env: { CARGO_TERM_COLOR: "never", ...more } });
 
 /**
  * Compiles the tests that `cargo test` would run.
@@ -45,7 +44,7 @@ const forCargo = (more) => ({ cwd: inCheckout("."), env: { ...lintedNative(), CA
  * @returns {Promise<string>} cargo's output
  */
 export async function compileTests(args, note) {
-  return await run("cargo", ["test", "--no-run", ...TARGET_DIR, ...args], { ...forCargo(), onLine: cargoProgress(note), timeoutMs: 30 * MINUTE });
+  return await cargo(["test", "--no-run", ...TARGET_DIR, ...args], note, { ...forCargo(), timeoutMs: 30 * MINUTE });
 }
 
 /**

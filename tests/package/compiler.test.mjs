@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import * as esbuild from "esbuild";
 import { compile } from "../../package/compiler/compile.mjs";
 import { wasmCompiler } from "../../package/compiler/wasm.mjs";
-import { natively } from "../../scripts/build.mjs";
+import { natively } from "../../scripts/catalog.mjs";
 import { buildCompiler } from "../../scripts/package.mjs";
 import { setUp } from "../../scripts/setup.mjs";
 import { checkout, scratch } from "../worker/support/server.mjs";
@@ -40,7 +40,7 @@ const FOLDERS = {
 /** @type {(request: string) => Promise<string>} */
 let wasm = async () => "";
 before(async () => {
-  wasm = wasmCompiler(await buildCompiler(await setUp()));
+  wasm = wasmCompiler(await buildCompiler((await setUp()).compiler));
 });
 
 /** @param {string} folder */

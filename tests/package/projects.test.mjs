@@ -11,7 +11,7 @@ import { withBuckets } from "../../package/lib/files-bucket.mjs";
 import { plain, readJsonc } from "../../package/lib/jsonc.mjs";
 import { buildPage, pageOf } from "../../package/lib/page.mjs";
 import { VERSION } from "../../package/lib/version.mjs";
-import { natively } from "../../scripts/build.mjs";
+import { natively } from "../../scripts/catalog.mjs";
 import { checkout, scratch } from "../worker/support/server.mjs";
 
 const PROGRAM = join(checkout, "package/bin/bobbin.mjs");

@@ -4,7 +4,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import ts from "typescript";
 import { inCheckout } from "../../../scripts/files.mjs";
-import { compilerWasm } from "../../../scripts/isolate.mjs";
+import { sandboxCompiler } from "../../../scripts/compile.mjs";
 
 /**
  * @typedef {{ name: string, message: string, line?: number, column?: number, filename?: string }} Mistake
@@ -19,7 +19,7 @@ import { compilerWasm } from "../../../scripts/isolate.mjs";
 
 // Node's types do not have it.
 const { WebAssembly } = /** @type {any} */ (globalThis);
-const module = new WebAssembly.Module(readFileSync(compilerWasm()));
+const module = new WebAssembly.Module(readFileSync(sandboxCompiler()));
 const wasm = new WebAssembly.Instance(module).exports;
 
 /** An export that every main module gets, as the linker wants one. */

@@ -1,39 +1,13 @@
-// How long it takes to compile and to test hangs on settings that drift apart unseen.
-//
-// What the engine of the tests is linked with is optimised, all of it: up to level 1 rustc takes what a crate has made of the standard
-// library for whoever is compiled after it. One that was forgotten cost the sweeps a quarter of their time. And what several builds
-// have in common has the same features in each, or it is compiled for each of them.
+// Crates that several builds have in common are compiled once: they have the same features in each build.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { test } from "node:test";
-import { TOOL } from "../../scripts/build.mjs";
-import { inCheckout, root } from "../../scripts/files.mjs";
+import { NATIVE, TOOL } from "../../scripts/compile.mjs";
+import { root } from "../../scripts/files.mjs";
 import { run } from "../../scripts/run.mjs";
 import { TARGET } from "../../scripts/rust.mjs";
-import { CORE, TESTS, UNITS } from "../../scripts/sections.mjs";
 
-/** They are names of what others have, and no code. */
-const WITHOUT_CODE = ["cfg-if", "futures"];
-/** They are compiled for the sweeps, and so at a level of their own. */
-const OURS = [...CORE, "bobbin-tests"];
-
-/** @param {...string} args */
-async function tree(...args) {
-  const lines = await run("cargo", ["tree", "--locked", "--prefix", "none", "--edges", "normal,dev,no-proc-macro", ...args], { cwd: root });
-  return new Set(lines.split("\n").map((line) => line.split(" ")[0] ?? "").filter((name) => name !== ""));
-}
-
-test("every crate that the tests of the engine are linked with is optimised", async () => {
-  // The schemas' own library is used by other tests than the sweeps.
-  const linked = await tree("--package", "bobbin-tests", "--package", "bobbin-definitions", "--features", "bobbin-definitions/schema", "--prune", "jsonschema");
-  assert.ok(linked.has("rusqlite") && linked.has("schemars"), [...linked].join(" "));
-  const manifest = readFileSync(inCheckout("Cargo.toml"), "utf8");
-  const optimised = new Set([...manifest.matchAll(/^\[profile\.dev\.package\.([\w-]+)\]\nopt-level = 2$/gm)].map(([, name]) => name));
-  const forgotten = [...linked].filter((name) => ![...WITHOUT_CODE, ...OURS].includes(name) && !optimised.has(name));
-  assert.deepEqual(forgotten, [], "Cargo.toml names them in [profile.dev.package.…]");
-});
 
 /** Packages with their features, as a build of `args` has them. @param {...string} args */
 async function features(...args) {
@@ -100,36 +74,12 @@ function linkedUnits(units, roots) {
   return linked;
 }
 
-test("the units of the core find compiled what other tests are made of", async () => {
-  const [tests, units] = [await compiled(TESTS), await compiled(UNITS)];
-  const there = new Set(tests.map(({ key }) => key));
-  const others = units.filter(({ key, crate }) => !there.has(key) && !CORE.includes(crate)).map(({ name }) => name);
-  assert.ok(units.length > 50);
-  assert.deepEqual(others, [], "Cargo.toml gives them the features and settings that they have in the others");
-});
-
 test("the tests of the core find compiled what the build tool is made of", async () => {
-  const [tests, tool] = [await compiled(TESTS), await compiled(TOOL)];
+  const [tests, tool] = [await compiled(NATIVE), await compiled(TOOL)];
   const there = new Set(tests.map(({ key }) => key));
   // The tool needs less of these than the core, and is built first, by itself, at each `npm start`.
   const ofTool = ["bobbin-build", "memchr", "syn"];
   const others = tool.filter(({ key, crate }) => !there.has(key) && !ofTool.includes(crate)).map(({ name }) => name);
   assert.ok(tool.some(({ crate }) => crate === "bobbin-definitions"));
   assert.deepEqual(others, [], "scripts/build/Cargo.toml gives them the features that they have in the tests");
-});
-
-test("macros have the same features in all builds of the core", async () => {
-  const native = await features("--edges", "normal,build", "--package", "bobbin", "--features", "bobbin-definitions/schema");
-  const wasm = await features("--edges", "normal,build", "--package", "bobbin-worker", "--target", TARGET);
-  const ofMacros = (/** @type {string[]} */ lines) => lines.filter((line) => line.startsWith("syn v")).sort();
-  assert.ok(ofMacros(native).length > 0);
-  assert.deepEqual(ofMacros(native), ofMacros(wasm), "Cargo.toml names the features of `syn`");
-});
-
-test("the sandbox's compiler finds compiled what the Worker has, too", async () => {
-  const of = (/** @type {string} */ name) => features("--edges", "normal,build", "--package", name, "--target", TARGET);
-  const shared = (/** @type {string[]} */ lines) => lines.filter((line) => /^(syn|serde|serde_core|serde_derive|thiserror) v/.test(line)).sort();
-  const [worker, compiler] = [shared(await of("bobbin-worker")), shared(await of("bobbin-compiler"))];
-  assert.ok(compiler.length > 0);
-  assert.deepEqual(compiler, worker, "isolate/compiler/Cargo.toml names the features that the core switches on");
 });

@@ -1,0 +1,139 @@
+// Rust: the two wasm modules of the product, and the native build tool.
+//
+// Cargo compiles both modules in one call, so that the small one fills the processor while the core is compiled.
+
+import { existsSync, readdirSync, realpathSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { contentHash, hash, inCheckout, readIfThere, root, shown } from "./files.mjs";
+import { cargo, Complaint, run, step } from "./run.mjs";
+import { TARGET, wasmEnv } from "./rust.mjs";
+
+/** The purpose of a build: `release` is deployed and measured, `quick` is for development. @typedef {"release" | "quick"} Profile */
+
+/**
+ * The build profile, which BOBBIN_BUILD may name. Commands whose result is run on this machine set it to `quick`: that compiles
+ * in a third of the time into a Worker that is twice as large and a little slower.
+ *
+ * @returns {Profile}
+ */
+export function profile() {
+  const name = process.env.BOBBIN_BUILD ?? "release";
+  if (name !== "release" && name !== "quick") throw new Complaint(`BOBBIN_BUILD is release or quick, not “${name}”.`);
+  return name;
+}
+
+/** Cargo's target folder, regardless of personal settings. */
+export const TARGET_DIR = ["--target-dir", inCheckout("target")];
+/** The Worker's crate compiles only to wasm, and so does any crate that embeds it. */
+export const NATIVE = ["--workspace", "--exclude", "bobbin-worker", "--exclude", "my-worker"];
+
+/** The sources of all Rust code, and of the scripts that compile it. */
+const RUST_SOURCES = ["Cargo.toml", "Cargo.lock", "build.rs", "crates", "src", "scripts/compile.mjs", "scripts/rust.mjs"];
+const TOOL_SOURCES = ["Cargo.toml", "Cargo.lock", "crates/definitions", "scripts/build", "package/compiler/Cargo.toml", "package/compiler/src"];
+
+/** @param {string} name of a crate's library @returns {string} */
+export const wasmOf = (name) => inCheckout(`target/${TARGET}/${profile()}/${name}.wasm`);
+/** The compiler of code in the sandbox. */
+export const sandboxCompiler = () => wasmOf("bobbin_compiler");
+
+/**
+ * The crate that becomes the Worker: the checkout's, or an application's own crate that depends on it.
+ *
+ * @typedef {object} Product
+ * @property {string[]} crate        cargo's arguments that select it
+ * @property {string} wasm           cargo's output
+ * @property {string} dist           the folder of the finished Worker
+ * @property {string[]} sources      its sources besides those of the checkout's Worker, relative to the checkout
+ * @property {string[]} profiles     profile settings for cargo, if it is in another workspace
+ */
+
+/** @param {string} [crate]  the folder of an application's own crate @returns {Promise<Product>} */
+export async function productOf(crate) {
+  if (crate !== undefined) return await ownCrate(crate);
+  return { crate: ["--package", "bobbin-worker"], wasm: wasmOf("bobbin_worker"), dist: inCheckout("dist"), sources: [], profiles: [] };
+}
+
+/**
+ * An application's own crate: a `cdylib` library that depends on `bobbin-worker`.
+ *
+ * @param {string} folder
+ * @returns {Promise<Product>}
+ */
+async function ownCrate(folder) {
+  const manifest = join(folder, "Cargo.toml");
+  if (!existsSync(manifest)) throw new Complaint(`There is no crate in ${shown(folder)}: ${shown(manifest)} is missing.`);
+  const metadata = await run("cargo", ["metadata", "--no-deps", "--format-version", "1", "--manifest-path", manifest]);
+  /** @type {{ workspace_root: string, packages: { manifest_path: string, targets: { name: string, crate_types: string[] }[] }[] }} */
+  const { packages, workspace_root: workspace } = JSON.parse(metadata);
+  const targets = packages.find(({ manifest_path }) => realpathSync(manifest_path) === realpathSync(manifest))?.targets ?? [];
+  const library = targets.find(({ crate_types }) => crate_types.includes("cdylib"));
+  if (library === undefined) {
+    throw new Complaint(`${shown(manifest)} makes no library for the Worker: it needs \`[lib]\` with \`crate-type = ["cdylib"]\`.`);
+  }
+  const name = library.name.replaceAll("-", "_");
+  // Cargo's output beside the sources is not a source, and neither are the bindings.
+  const names = readdirSync(folder).filter((name) => !["target", "wrangler.toml"].includes(name) && !name.startsWith("."));
+  const sources = names.map((name) => relative(root, join(folder, name)));
+  const isApart = realpathSync(workspace) !== realpathSync(root);
+  return {
+    crate: isApart ? ["--manifest-path", manifest] : ["--package", library.name],
+    wasm: wasmOf(name),
+    dist: inCheckout(`.bobbin/crates/${name}-${hash(folder)}`),
+    sources,
+    profiles: isApart ? PROFILES : [],
+  };
+}
+
+/**
+ * Profile settings for a crate in another workspace. They must not be repeated within the same workspace: cargo would treat
+ * the crates as different builds.
+ */
+const PROFILES = [
+  ...["release.opt-level=3", "release.lto=true", "release.codegen-units=1", 'release.strip="debuginfo"'],
+  ...["dev.opt-level=1", 'dev.lto="off"', "dev.codegen-units=64", "dev.debug=false", "dev.debug-assertions=false", "dev.overflow-checks=true"],
+  ...['quick.inherits="dev"', 'quick.strip="symbols"'],
+].flatMap((setting) => ["--config", `profile.${setting}`]);
+
+/**
+ * Compiles the Worker's crate and the sandbox's compiler for wasm. All builds use the same environment: cargo's cache depends on
+ * it, and different variables would compile the shared dependencies again.
+ *
+ * @param {import("./rust.mjs").Compiler} compiler
+ * @param {Product} product
+ * @param {(text: string) => void} note
+ */
+export async function compileForWasm(compiler, { crate, profiles }, note) {
+  const sandbox = ["--package", "bobbin-compiler"];
+  // Cargo compiles the crates of one workspace at a time.
+  for (const crates of profiles.length > 0 ? [[...profiles, ...crate], sandbox] : [[...crate, ...sandbox]]) {
+    await cargo(["build", "--profile", profile(), "--target", TARGET, ...TARGET_DIR, ...crates], note, { cwd: root, env: wasmEnv(compiler) });
+  }
+}
+
+/** A hash of everything that the wasm modules are compiled from. @param {import("./rust.mjs").Compiler} compiler @param {Product} product */
+export const rustStamp = ({ sysroot }, { sources }) => hash(contentHash([...RUST_SOURCES, "worker", "isolate/compiler", ...sources]), sysroot, profile());
+
+/** The native program of scripts/build. */
+export const BUILD_TOOL = inCheckout("target/debug/bobbin-build");
+/** The file with the hash of its sources. */
+const TOOL_STAMP = inCheckout("target/bobbin-build.stamp");
+/** Cargo's arguments for it. */
+export const TOOL = ["--package", "bobbin-build"];
+
+/** @param {string} sources  their hash */
+export const isToolBuilt = (sources = toolStamp()) => readIfThere(TOOL_STAMP) === sources && existsSync(BUILD_TOOL);
+
+export const toolStamp = () => contentHash(TOOL_SOURCES);
+
+/** Compiles the build tool if it is out of date. */
+export async function buildTool() {
+  if (!isToolBuilt()) await step("build tool", compileTool);
+}
+
+/** @param {(text: string) => void} note */
+export async function compileTool(note) {
+  const sources = toolStamp();
+  if (isToolBuilt(sources)) return;
+  await cargo(["build", ...TOOL, ...TARGET_DIR], note, { cwd: root });
+  writeFileSync(TOOL_STAMP, sources);
+}
