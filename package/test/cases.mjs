@@ -5,7 +5,7 @@ import { basename, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
 import { readMarkdown } from "./markdown.mjs";
-import { findings, unknownKeyword } from "./schema.mjs";
+import { findings, isObject, schemaProblem } from "./schema.mjs";
 
 /**
  * @typedef {object} Case
@@ -69,7 +69,8 @@ export function readCase(path, from) {
 export function checkedCase(given, { file, folder, name }) {
   // Convert to JSON first, because a program's object may have undefined fields.
   const written = JSON.parse(JSON.stringify(given));
-  const wrong = [...findings(SCHEMA, written), ...(findings(SCHEMA, written).length === 0 ? meaning(written) : [])];
+  const misshapen = findings(SCHEMA, written);
+  const wrong = misshapen.length > 0 ? misshapen : meaning(written);
   if (wrong.length > 0) {
     const lines = wrong.slice(0, 10).map(({ at, message }) => `${file}: ${at === "" ? "the case" : `\`${at}\``} ${message}`);
     throw new Complaint(lines.join("\n"), EXIT.usage);
@@ -107,8 +108,8 @@ function ofStub(stub, at) {
   if ((stub.tool === undefined) === (stub.url === undefined)) found.push({ at, message: "needs a `tool` or a `url`" });
   if ((stub.outcome === undefined) === (stub.outcomes === undefined)) found.push({ at, message: "needs an `outcome` or `outcomes`" });
   for (const [name, schema] of Object.entries(stub.match ?? {})) {
-    const keyword = unknownKeyword(schema);
-    if (keyword !== undefined) found.push({ at: `${at}.match.${name}`, message: `has the unsupported keyword \`${keyword}\`; to match a value, write { "const": … }` });
+    const problem = isObject(schema) ? schemaProblem(schema) : undefined;
+    if (problem !== undefined) found.push({ at: `${at}.match.${name}`, message: `is not a valid schema (${problem}); to match a value, write { "const": … }` });
   }
   return found;
 }
@@ -126,6 +127,10 @@ function ofTurn(turn, at) {
     if (about.length !== 1) found.push({ at: place, message: `needs exactly one of ${ABOUT.join(", ")}` });
     for (const [name, of] of Object.entries(WITH)) {
       if (name in one && !of.some((other) => other in one)) found.push({ at: `${place}.${name}`, message: `is only allowed with \`${of[0]}\`` });
+    }
+    for (const [name, matcher] of Object.entries({ result: one.result, reply: one.reply, ...one.files, ...one.values })) {
+      const problem = isObject(matcher) && isObject(matcher["schema"]) ? schemaProblem(matcher["schema"]) : undefined;
+      if (problem !== undefined) found.push({ at: place, message: `has an invalid schema for \`${name}\`: ${problem}` });
     }
   });
   return found;

@@ -2,9 +2,10 @@
 // there, with everything that was not durable yet. Effects outside the object have happened by then. The expectations
 // must hold each time, and no tool may act twice.
 
+import { isDeepStrictEqual } from "node:util";
 import { play } from "./play.mjs";
 import { said } from "./report.mjs";
-import { equal, shown } from "./schema.mjs";
+import { shown } from "./schema.mjs";
 
 /** @typedef {import("./play.mjs").Played} Played */
 /** @typedef {import("./answers.mjs").Sent} Sent */
@@ -106,7 +107,7 @@ function differences(was, now) {
   const keys = new Set([...Object.keys(was.values), ...Object.keys(now.values)]);
   const values = [...keys].map((key) => ({ name: `the value “${key}”`, was: was.values[key], now: now.values[key] }));
   const files = { name: "the list of files", was: was.files, now: now.files };
-  return [...values, files].filter((one) => !equal(one.was, one.now));
+  return [...values, files].filter((one) => !isDeepStrictEqual(one.was, one.now));
 }
 
 /** @param {Finding[]} findings */

@@ -1,7 +1,8 @@
 // Compares the expectations of a turn with its result. Each comparison returns nothing or a failure that describes the
 // actual result.
 
-import { equal, findings, isObject, shown } from "./schema.mjs";
+import { isDeepStrictEqual } from "node:util";
+import { findings, isObject, shown } from "./schema.mjs";
 
 /** @typedef {import("./cases.mjs").Expectation} Expectation */
 
@@ -95,7 +96,7 @@ const EXPECTATIONS = {
     const wrong = Object.entries(values).flatMap(([key, wanted]) => {
       if (wanted === null) return key in there ? [`the value “${key}” is ${shown(there[key])}, but should not exist`] : [];
       if (!(key in there)) return [`there is no value “${key}”; values are: ${Object.keys(there).join(", ") || "none"}`];
-      const found = isMatcher(wanted) ? mismatch(wanted, there[key]) : equal(wanted, there[key]) ? undefined : `is ${shown(there[key])}, not ${shown(wanted)}`;
+      const found = isMatcher(wanted) ? mismatch(wanted, there[key]) : isDeepStrictEqual(wanted, there[key]) ? undefined : `is ${shown(there[key])}, not ${shown(wanted)}`;
       return found === undefined ? [] : [`the value “${key}” ${found}`];
     });
     return wrong.length > 0 && wrong.join("; ");
@@ -136,7 +137,7 @@ export function mismatch(matcher, value) {
   if (lacking !== undefined) return `does not include ${quoted(lacking)}: it is ${quoted(text)}`;
   const unwanted = [excludes].flat().find((part) => text.includes(part));
   if (unwanted !== undefined) return `includes ${quoted(unwanted)}: it is ${quoted(text)}`;
-  if (equals !== undefined && !equal(equals, value)) return `is ${quoted(text)}, not ${quoted(typeof equals === "string" ? equals : JSON.stringify(equals))}`;
+  if (equals !== undefined && !isDeepStrictEqual(equals, value)) return `is ${quoted(text)}, not ${quoted(typeof equals === "string" ? equals : JSON.stringify(equals))}`;
   if (matches !== undefined && !new RegExp(matches, "u").test(text)) return `does not match ${matches}: it is ${quoted(text)}`;
   if (schema === undefined) return undefined;
   const [wrong] = typeof value === "string" ? ofText(schema, value) : findings(schema, value);
@@ -154,7 +155,7 @@ function ofText(schema, text) {
 
 /** Returns whether the arguments contain all of these. @param {any} wanted @param {any} args @returns {boolean} */
 export function within(wanted, args) {
-  if (!isObject(wanted)) return equal(wanted, args);
+  if (!isObject(wanted)) return isDeepStrictEqual(wanted, args);
   return isObject(args) && Object.entries(wanted).every(([name, value]) => Object.hasOwn(args, name) && within(value, args[name]));
 }
 

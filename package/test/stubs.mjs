@@ -1,6 +1,7 @@
 // Stubs: the responses of tools in a case.
 
-import { equal, fits, isObject } from "./schema.mjs";
+import { isDeepStrictEqual } from "node:util";
+import { fits, isObject } from "./schema.mjs";
 
 /** @typedef {{ response?: unknown, throw?: string, delayMs?: number, crash?: true }} Outcome */
 /**
@@ -69,7 +70,7 @@ export class Stubs {
 export function matches(match, args) {
   const given = isObject(args) ? args : {};
   return Object.entries(match).every(([name, wanted]) => {
-    if (!isObject(wanted)) return equal(wanted, given[name]);
+    if (!isObject(wanted)) return isDeepStrictEqual(wanted, given[name]);
     return Object.hasOwn(given, name) ? fits(wanted, given[name]) : "not" in wanted;
   });
 }

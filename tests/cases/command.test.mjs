@@ -91,7 +91,7 @@ test("what cannot be run exits with 2, and says what is wrong with each file", a
   const cases = folder("wrong", {
     "a.test.json": { ...GREETING, turn: [] },
     "b.test.json": { ...GREETING, turns: [{ send: "Hello", approve: "pay" }, { send: "x", expect: [{ times: 1 }, { reply: { include: "x" } }] }] },
-    "c.test.json": { ...GREETING, turns: [{ send: "Hello", expect: [{ reply: "x", outcome: "completed" }, { reply: "x", with: {} }] }], stubs: [{ tool: "lookup", match: { order: { is: "A1" } }, outcome: { response: 1 } }] },
+    "c.test.json": { ...GREETING, turns: [{ send: "Hello", expect: [{ reply: "x", outcome: "completed" }, { reply: "x", with: {} }, { reply: { schema: { requires: ["x"] } } }] }], stubs: [{ tool: "lookup", match: { order: { is: "A1" } }, outcome: { response: 1 } }] },
     "d.test.json": "{ agent",
     "e.test.md": "---\nagent: *clerk\n---\n",
   });
@@ -99,9 +99,10 @@ test("what cannot be run exits with 2, and says what is wrong with each file", a
   assert.equal(code, 2);
   assert.match(err, /a\.test\.json: `turn` is unknown; known fields are name, /);
   assert.match(err, /b\.test\.json: `turns\[1\]\.expect\[1\]\.reply\.include` is unknown/);
-  assert.match(err, /c\.test\.json: `stubs\[0\]\.match\.order` has the unsupported keyword `is`/);
+  assert.match(err, /c\.test\.json: `stubs\[0\]\.match\.order` is not a valid schema \(unknown keyword: "is"\); to match a value/);
   assert.match(err, /c\.test\.json: `turns\[0\]\.expect\[0\]` needs exactly one of called, /);
   assert.match(err, /c\.test\.json: `turns\[0\]\.expect\[1\]\.with` is only allowed with `called`/);
+  assert.match(err, /c\.test\.json: `turns\[0\]\.expect\[2\]` has an invalid schema for `reply`: unknown keyword: "requires"/);
   assert.match(err, /d\.test\.json: .*JSON/);
   assert.match(err, /e\.test\.md: line 2, column 8: no anchor `&clerk` is above this alias/);
 

@@ -97,9 +97,9 @@ test("a page is built by the program that package.json names, and a mistake in i
   assert.throws(() => buildPage(project), /The page could not be built/);
 });
 
-test("the package depends on the version of yaml that the tests use", () => {
+test("the package depends on the versions of its libraries that the tests use", () => {
   const [packed, root] = ["package/package.json", "package.json"].map((path) => JSON.parse(readFileSync(join(checkout, path), "utf8")));
-  assert.deepEqual(packed.dependencies, { yaml: root.devDependencies.yaml });
+  assert.deepEqual(packed.dependencies, { ajv: root.devDependencies.ajv, yaml: root.devDependencies.yaml });
 });
 
 test("init replaces no file, and says which are in the way", () => {
