@@ -25,6 +25,9 @@ const decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
 /** The error for code that is nested too deeply. @type {Failure} */
 const TOO_DEEP = { name: "SyntaxError", message: "The code is nested too deeply" };
 
+/** What every program can import besides the caller's: for isolate/web/url.js. @type {[string, string[]]} */
+const OWN_IMPORT = ["bobbin/url", ["urlParts"]];
+
 class Compiler {
   /** @type {any} */
   #wasm;
@@ -134,7 +137,8 @@ function giveBack(compiler) {
  * @returns {Promise<{ program: Program } | { error: Failure }>}
  */
 export async function compile(request, unwanted, over) {
-  const { filename, language, form, imports, fn, engine } = request;
+  const { filename, language, form, fn, engine } = request;
+  const imports = [...request.imports, OWN_IMPORT];
   const globals = globalNames(request);
   const broken = brokenName(request);
   if (broken) return { error: { name: "InvalidOptions", message: `${broken}: half of a surrogate pair is no part of a name` } };

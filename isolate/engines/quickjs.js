@@ -2,6 +2,7 @@
 // both directions.
 
 import harness from "sandbox-harness";
+import { urlParts } from "../harness/url.js";
 import { release } from "../wire.js";
 import { Machine, Refused, Stopped } from "./machine.js";
 
@@ -197,6 +198,7 @@ export class QuickJsSandbox {
     else if (kind === "bytes") args.bytes(4, /** @type {Uint8Array} */ (buffers.at(-1)), args.number(2));
     else {
       this.#pieces = { texts: [], buffers: [] };
+      if (kind === "url") return { handle: this.#machine.newString(urlParts(texts.join("") + text)) };
       return this.#listener.onMessage(kind, args.text(1), args.number(2), texts.join("") + text, () => buffers);
     }
     return 1;

@@ -14,8 +14,8 @@ import { frozenDeep, unpack } from "./unpack.js";
 
 /** Passes the reasons of the unhandled rejections to `then`. @typedef {(then: (reasons: unknown[]) => void) => void} Uncaught */
 
-/** @param {Send} send @param {Uncaught} uncaught */
-export function start(send, uncaught) {
+/** @param {Send} send @param {Uncaught} uncaught @param {(asked: string) => string} urlParts   of url.js */
+export function start(send, uncaught, urlParts) {
   harden();
   const outbox = new Outbox(send);
 
@@ -76,6 +76,7 @@ export function start(send, uncaught) {
         const report = (/** @type {unknown} */ value) => outbox.report(pack(value, "report", "strict", exported));
         i.put(globals, "report", i.freeze(i.hidden(report, "report")));
       }
+      i.put(imports, "bobbin/url", { __proto__: null, urlParts: i.hidden(urlParts, "urlParts") });
       const names = i.keys(imports);
       for (let at = 0; at < names.length; at++) frozenDeep(imports[/** @type {string} */ (names[at])]);
     },

@@ -14,7 +14,9 @@ export function start(host) {
     if (buffers !== undefined) sendBuffers(host, buffers);
     return host(kind, a, b, sendText(host, text));
   };
-  return startWith(send, (then) => then(uncaught(host)));
+  // `slice` converts to a text.
+  const urlParts = (/** @type {string} */ asked) => host("url", 0, 0, sendText(host, i.slice(asked, 0)));
+  return startWith(send, (then) => then(uncaught(host)), urlParts);
 }
 
 /** The reasons of the unhandled rejections, which the isolate collects. @param {Host} host */

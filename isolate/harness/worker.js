@@ -11,6 +11,7 @@ import { fill } from "sandbox-values";
 import { LOGS_BYTES, LOGS_ENTRIES } from "../wire.js";
 import { start } from "./index.js";
 import * as i from "./intrinsics.js";
+import { urlParts } from "./url.js";
 
 /**
  * @typedef {{ kind: string, a: number | string, b: number, text: string, buffers: ArrayBuffer[] }} FromSandbox
@@ -49,7 +50,7 @@ export class Sandbox extends WorkerEntrypoint {
       send("turn", 0, 0, "");
     };
     let turned = () => {};
-    const run = start(send, uncaught);
+    const run = start(send, uncaught, (asked) => urlParts(i.slice(asked, 0)));
     const links = new Links(resolved, send);
     /** @type {any} */
     let namespace;

@@ -20,5 +20,9 @@ declare const host: {
   /** Ends the request with this id. */
   abort(id: number): Promise<void>;
 };
+declare module "bobbin/url" {
+  /** isolate/harness/url.js */
+  export function urlParts(asked: string): string;
+}
 declare const facts: { entropy: Uint8Array };
 declare const console: { error(...args: unknown[]): void };

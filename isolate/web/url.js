@@ -1,30 +1,24 @@
-// URL and URLSearchParams, for code in the sandbox: the URL Standard, except for some rare non-ASCII hosts.
+// URL and URLSearchParams, for code in the sandbox. The platform parses and changes URLs (isolate/harness/url.js).
 
-import { encoded, USERINFO } from "./url/encode.js";
+import { urlParts } from "bobbin/url";
 import { follow, read, URLSearchParams } from "./url/params.js";
-import { change, isSpecial, parse } from "./url/parse.js";
 
 export { URLSearchParams };
 
-/** @typedef {import("./url/parse.js").Parts} Parts */
+/** @typedef {Record<"href" | "origin" | "protocol" | "username" | "password" | "host" | "hostname" | "port" | "pathname" | "search" | "hash", string>} Parts */
 
 export class URL {
   /** @type {Parts} */
-  #url;
-  /** @type {URLSearchParams} */
-  #params;
+  #parts;
+  #params = new URLSearchParams();
 
   /** @param {string | URL} input @param {string | URL} [base] */
   constructor(input, base) {
-    const url = parsed(input, base);
-    if (!url) throw new TypeError(`Invalid URL: ${input}`);
-    this.#url = url;
-    this.#params = new URLSearchParams();
-    this.#params[read](url.query ?? "");
-    this.#params[follow](() => {
-      const query = this.#params.toString();
-      this.#url.query = query === "" ? null : query;
-    });
+    const parts = parsed(input, base);
+    if (!parts) throw new TypeError(`Invalid URL: ${input}`);
+    this.#parts = parts;
+    this.#params[read](this.search.slice(1));
+    this.#params[follow](() => this.#set("search", this.#params.toString()));
   }
 
   /** @param {string | URL} input @param {string | URL} [base] @returns {URL | null} */
@@ -34,89 +28,83 @@ export class URL {
 
   /** @param {string | URL} input @param {string | URL} [base] */
   static canParse(input, base) {
-    return parsed(input, base) !== undefined;
+    return parsed(input, base) !== null;
+  }
+
+  /** @param {string} part @param {unknown} value */
+  #set(part, value) {
+    const parts = parsed(this.href, undefined, [part, String(value)]);
+    if (!parts) throw new TypeError(`Invalid URL: ${value}`);
+    this.#parts = parts;
   }
 
   get href() {
-    return written(this.#url);
+    return this.#parts.href;
   }
   set href(value) {
-    const url = parse(text(value), null);
-    if (!url) throw new TypeError(`Invalid URL: ${value}`);
-    this.#url = url;
-    this.#params[read](url.query ?? "");
+    this.#set("href", value);
+    this.#params[read](this.search.slice(1));
   }
 
-  /** @returns {string} */
   get origin() {
-    const { scheme, path } = this.#url;
-    const inner = scheme === "blob" ? URL.parse(pathOf(path)) : undefined;
-    if (inner) return /^https?:$/.test(inner.protocol) ? inner.origin : "null";
-    return isSpecial(scheme) && scheme !== "file" ? `${scheme}://${this.host}` : "null";
+    return this.#parts.origin;
   }
 
   get protocol() {
-    return `${this.#url.scheme}:`;
+    return this.#parts.protocol;
   }
   set protocol(value) {
-    change(this.#url, "scheme", `${text(value)}:`);
+    this.#set("protocol", value);
   }
 
   get username() {
-    return this.#url.username;
+    return this.#parts.username;
   }
   set username(value) {
-    if (this.#mayHaveCredentials()) this.#url.username = encoded(text(value), USERINFO);
+    this.#set("username", value);
   }
 
   get password() {
-    return this.#url.password;
+    return this.#parts.password;
   }
   set password(value) {
-    if (this.#mayHaveCredentials()) this.#url.password = encoded(text(value), USERINFO);
+    this.#set("password", value);
   }
 
   get host() {
-    const { host, port } = this.#url;
-    return `${host ?? ""}${port === null ? "" : `:${port}`}`;
+    return this.#parts.host;
   }
   set host(value) {
-    if (typeof this.#url.path !== "string") change(this.#url, "host", text(value));
+    this.#set("host", value);
   }
 
   get hostname() {
-    return this.#url.host ?? "";
+    return this.#parts.hostname;
   }
   set hostname(value) {
-    if (typeof this.#url.path !== "string") change(this.#url, "hostname", text(value));
+    this.#set("hostname", value);
   }
 
   get port() {
-    return this.#url.port === null ? "" : String(this.#url.port);
+    return this.#parts.port;
   }
   set port(value) {
-    if (!this.#mayHaveCredentials()) return;
-    if (text(value) === "") this.#url.port = null;
-    else change(this.#url, "port", text(value));
+    this.#set("port", value);
   }
 
   get pathname() {
-    return pathOf(this.#url.path);
+    return this.#parts.pathname;
   }
   set pathname(value) {
-    if (typeof this.#url.path === "string") return;
-    this.#url.path = [];
-    change(this.#url, "path", text(value));
+    this.#set("pathname", value);
   }
 
   get search() {
-    return this.#url.query ? `?${this.#url.query}` : "";
+    return this.#parts.search;
   }
   set search(value) {
-    const query = text(value).replace(/^\?/, "");
-    this.#url.query = query === "" && text(value) === "" ? null : "";
-    if (this.#url.query !== null) change(this.#url, "query", query);
-    this.#params[read](query.replace(/[\t\n\r]/g, ""));
+    this.#set("search", value);
+    this.#params[read](this.search.slice(1));
   }
 
   get searchParams() {
@@ -124,11 +112,10 @@ export class URL {
   }
 
   get hash() {
-    return this.#url.fragment ? `#${this.#url.fragment}` : "";
+    return this.#parts.hash;
   }
   set hash(value) {
-    this.#url.fragment = text(value) === "" ? null : "";
-    if (this.#url.fragment !== null) change(this.#url, "fragment", text(value).replace(/^#/, ""));
+    this.#set("hash", value);
   }
 
   toString() {
@@ -142,36 +129,14 @@ export class URL {
   get [Symbol.toStringTag]() {
     return "URL";
   }
-
-  #mayHaveCredentials() {
-    const { host, scheme } = this.#url;
-    return host !== null && host !== "" && scheme !== "file";
-  }
 }
 
-/** A text without lone surrogates. @param {unknown} value */
-function text(value) {
-  const string = String(value);
-  return string.isWellFormed() ? string : string.toWellFormed();
-}
-
-/** @param {string | URL} input @param {string | URL} [base] @returns {Parts | undefined} */
-function parsed(input, base) {
-  if (base === undefined) return parse(text(input), null);
-  const from = parse(text(base), null);
-  return from && parse(text(input), from);
-}
-
-/** @param {string | string[]} path */
-const pathOf = (path) => (typeof path === "string" ? path : path.map((part) => `/${part}`).join(""));
-
-/** @param {Parts} url */
-function written({ scheme, username, password, host, port, path, query, fragment }) {
-  const secret = password === "" ? "" : `:${password}`;
-  const who = username === "" && secret === "" ? "" : `${username}${secret}@`;
-  const where = host === null ? "" : `//${who}${host}${port === null ? "" : `:${port}`}`;
-  // Otherwise the path would be read as a host.
-  const apart = host === null && typeof path !== "string" && path.length > 1 && path[0] === "" ? "/." : "";
-  const rest = `${query === null ? "" : `?${query}`}${fragment === null ? "" : `#${fragment}`}`;
-  return `${scheme}:${where}${apart}${pathOf(path)}${rest}`;
+/**
+ * Returns the parts of a URL, after setting one of them, or null if it is invalid.
+ *
+ * @param {string | URL} input @param {string | URL} [base] @param {[part: string, value: string] | []} [change]
+ * @returns {Parts | null}
+ */
+function parsed(input, base, change = []) {
+  return JSON.parse(urlParts(JSON.stringify([String(input), base === undefined ? null : String(base), ...change])));
 }

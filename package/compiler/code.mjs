@@ -36,6 +36,9 @@ export const WEB = {
   "http.js": ["Headers", "Request", "Response", "fetch"],
 };
 
+/** The platform's URL parser, which the isolate provides (isolate/harness/url.js). */
+const HOST_URL = "bobbin/url";
+
 /** The folder of packages of agents. */
 const PACKAGES = "packages";
 /** The folders of a package that hold code for the sandbox. Its other code runs elsewhere. */
@@ -296,9 +299,9 @@ async function webModule(esbuild, web, name) {
     // Next to the other modules, as in the catalog.
     outfile: path("out.js"),
     minifyWhitespace: true,
-    external: others.map(path),
+    external: [...others.map(path), HOST_URL],
   });
-  const uses = imported(result).map((path) => posix.join(FOLDER, path));
+  const uses = imported(result).filter((path) => path !== HOST_URL).map((path) => posix.join(FOLDER, path));
   return [`${FOLDER}/${name}`, { source: result.outputFiles?.[0]?.text ?? "", uses }];
 }
 

@@ -187,6 +187,23 @@ contract("internal names lead nowhere", async (engine) => {
   assert.deepEqual(rest, [false, "undefined", "undefined"]);
 });
 
+contract("the platform's URL parser takes and gives texts only", async (engine) => {
+  const source = `import * as all from "bobbin/url"; const { urlParts } = all;
+    const asked = ["{", "5", "null", "[]", "{}", '["x"]', '["http://a",{"toString":1}]', '["http://a",null,"__proto__",{"href":"b"}]', '["http://a",null,"searchParams",1]', '["http://a",null,"href","x"]', JSON.stringify(["http://" + "a".repeat(3000000)])];
+    const refused = []; for (const one of [undefined, null, Symbol()]) try { urlParts(one) } catch (error) { refused.push(error instanceof TypeError) }
+    const poison = Object.getOwnPropertyDescriptor(Object.prototype, "toJSON");
+    Object.prototype.toJSON = Array.prototype.toJSON = JSON.stringify = JSON.parse = () => "poison";
+    Object.defineProperty(Object.prototype, "href", { set() { throw new Error("reached") }, configurable: true });
+    const whole = urlParts('["HTTP://B/é"]'), answers = asked.map((one) => urlParts(one));
+    for (const proto of [Object.prototype, Array.prototype]) { delete proto.toJSON; delete proto.href; }
+    export default () => [whole, answers, refused, Object.keys(all), String(urlParts), urlParts.constructor === (() => {}).constructor, [typeof URL, Object.getOwnPropertyNames(urlParts).join()]]`;
+  const [whole, answers, refused, names, text, own, [kind, keys]] = await server.value(source, { engine });
+  assert.equal(JSON.parse(whole).href, "http://b/%C3%A9");
+  assert.deepEqual(answers.map((/** @type {string} */ one) => JSON.parse(one)?.href ?? null), [null, null, null, null, null, null, null, "http://a/", "http://a/", null, null]);
+  assert.deepEqual([refused, names, own, kind, keys], [[true, true, true], ["urlParts"], true, "undefined", "length,name"]);
+  assert.match(text, /\[native code\]/);
+});
+
 contract("names of globals, imports and files cannot break out of what they are written into", async (engine) => {
   for (const options of [
     { imports: { 'a"; globalThis.out = 1; "': { 'x"; globalThis.out = 2; "': 1 } } },

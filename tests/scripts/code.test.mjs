@@ -37,6 +37,12 @@ async function bundles(files) {
 /** @param {string} path */
 const bundled = (path) => bundleCode(path, readDefinitions(path), { esbuild, web: inCheckout("isolate/web") });
 
+/** What the isolate provides to modules, as a package. */
+const ISOLATE = {
+  "node_modules/bobbin/package.json": '{ "type": "module", "exports": { "./url": "./url.js" } }',
+  "node_modules/bobbin/url.js": `export * from "${pathToFileURL(inCheckout("isolate/harness/url.js"))}";`,
+};
+
 /**
  * Runs what a bundle's default export gives, with all modules where the catalog has them.
  *
@@ -45,7 +51,7 @@ const bundled = (path) => bundleCode(path, readDefinitions(path), { esbuild, web
  */
 async function run(made, file) {
   const files = Object.entries(made).map(([name, { source }]) => [name.replace(/\.m?ts$/, ".mjs"), source]);
-  const path = folder({ "package.json": '{ "type": "module" }', ...Object.fromEntries(files) });
+  const path = folder({ "package.json": '{ "type": "module" }', ...ISOLATE, ...Object.fromEntries(files) });
   const module = await import(pathToFileURL(join(path, file.replace(/\.m?ts$/, ".mjs"))).href);
   return module.default();
 }

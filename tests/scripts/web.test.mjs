@@ -3,7 +3,10 @@
 
 import assert from "node:assert/strict";
 import { createCipheriv } from "node:crypto";
+import { join } from "node:path";
 import { test } from "node:test";
+import { build } from "esbuild";
+import { checkout } from "../worker/support/server.mjs";
 
 /** What the host would give. */
 const ENTROPY = Uint8Array.from({ length: 32 }, (_, at) => at * 7 + 1);
@@ -26,10 +29,18 @@ Object.assign(globalThis, {
     abort: async (/** @type {number} */ id) => void aborted.push(id),
   },
 });
-const web = /** @type {any} */ ({});
-for (const name of ["url", "encoding", "clone", "timers", "events", "form", "crypto", "http"]) {
-  Object.assign(web, await import(new URL(`../../isolate/web/${name}.js`, import.meta.url).href));
-}
+const bundle = await build({
+  stdin: {
+    contents: ["url", "encoding", "clone", "timers", "events", "form", "crypto", "http"].map((name) => `export * from "./${name}.js";`).join("\n"),
+    resolveDir: join(checkout, "isolate/web"),
+  },
+  alias: { "bobbin/url": join(checkout, "isolate/harness/url.js") },
+  bundle: true,
+  format: "esm",
+  target: "esnext",
+  write: false,
+});
+const web = await import(`data:text/javascript;base64,${Buffer.from(bundle.outputFiles[0]?.contents ?? "").toString("base64")}`);
 
 const PARTS = /** @type {const} */ (["href", "origin", "protocol", "username", "password", "host", "hostname", "port", "pathname", "search", "hash"]);
 

@@ -1,27 +1,9 @@
-// Percent-encoding of the URL Standard.
+// Percent-encoding of forms.
 
 import { TextDecoder, TextEncoder } from "../encoding.js";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-
-/** Sets of printable ASCII characters to encode. Control characters and non-ASCII text are always encoded. */
-export const CONTROL = "";
-export const FRAGMENT = ' "<>`';
-export const QUERY = ' "#<>';
-export const SPECIAL_QUERY = `${QUERY}'`;
-export const PATH = `${QUERY}?^\`{}`;
-export const USERINFO = `${PATH}/:;=@[\\]|`;
-
-/** @param {string} text @param {string} set @returns {string} */
-export function encoded(text, set) {
-  let result = "";
-  for (const char of text) {
-    if (char > "\x1f" && char < "\x7f") result += set.includes(char) ? hex(char.charCodeAt(0)) : char;
-    else for (const byte of encoder.encode(char)) result += hex(byte);
-  }
-  return result;
-}
 
 /** Encodes a text for a form. @param {string} text */
 export function formEncoded(text) {
