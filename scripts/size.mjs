@@ -28,7 +28,8 @@ export function functions(wasm) {
     at += bytes;
     return wasm.toString("utf8", at - bytes, at);
   };
-  let imported = 0;
+  const { Module } = /** @type {any} */ (globalThis).WebAssembly;
+  const imported = Module.imports(new Module(wasm)).filter((/** @type {{ kind: string }} */ { kind }) => kind === "function").length;
   /** @type {number[]} */
   const sizes = [];
   /** @type {Map<number, string>} */
@@ -37,7 +38,6 @@ export function functions(wasm) {
     const id = byte();
     const bytes = number();
     const end = at + bytes;
-    if (id === 2) imported = importedFunctions(wasm.subarray(at, end));
     if (id === 10) {
       for (let left = number(); left > 0; left--) {
         const body = number();
@@ -57,35 +57,6 @@ export function functions(wasm) {
     at = end;
   }
   return sizes.map((bytes, index) => ({ name: plain(names.get(index + imported) ?? "?"), bytes }));
-}
-
-/** The number of functions in an import section. Besides functions, wasm-bindgen imports only memories and tags. @param {Buffer} section */
-function importedFunctions(section) {
-  let at = 0;
-  let found = 0;
-  const number = () => {
-    for (let value = 0, scale = 1; ; scale *= 128) {
-      const next = section[at++] ?? 0;
-      value += (next & 127) * scale;
-      if (next < 128) return value;
-    }
-  };
-  /** @param {boolean} limits */
-  const skip = (limits) => {
-    const flags = number();
-    number();
-    if (limits && flags & 1) number();
-  };
-  for (let left = number(); left > 0; left--) {
-    for (let name = 0; name < 2; name++) at = number() + at;
-    const kind = section[at++];
-    if (kind === 0) found += 1;
-    if (kind === 0) number();
-    else if (kind === 1) at += 1;
-    if (kind === 1 || kind === 2) skip(true);
-    if (kind === 3 || kind === 4) skip(false);
-  }
-  return found;
 }
 
 /** Removes the hashes of crates. @param {string} name */
