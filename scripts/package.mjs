@@ -123,14 +123,8 @@ function copyFolder(from, to, endings) {
   for (const file of filesOf(from)) if (endings.includes(extname(file))) copy(file, join(to, relative(from, file)));
 }
 
-/** @param {string} folder @returns {string[]} */
-function filesOf(folder) {
-  return readdirSync(folder).sort().flatMap((name) => {
-    const path = join(folder, name);
-    if (statSync(path).isDirectory()) return name === "node_modules" || name === "src" && folder.endsWith("compiler") ? [] : filesOf(path);
-    return [path];
-  });
-}
+/** @param {string} folder */
+const filesOf = (folder) => readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name)).filter((path) => statSync(path).isFile());
 
 /** Replaces the import of the catalog: the project's configuration decides where its definitions are. @param {string} path */
 export function nameCatalog(path) {

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { build } from "../compiler/project.mjs";
 import { line } from "../compiler/compile.mjs";
 import { Complaint, EXIT } from "../lib/complaint.mjs";
@@ -99,7 +100,7 @@ async function report({ config }, address, key) {
 
 /** Returns a token for one owner's threads, as soon as the deployment responds. @param {string} address @param {string} key */
 async function ownerToken(address, key) {
-  for (const until = Date.now() + PATIENCE_MS; Date.now() < until; await new Promise((resolve) => setTimeout(resolve, 1000))) {
+  for (const until = Date.now() + PATIENCE_MS; Date.now() < until; await sleep(1000)) {
     try {
       const response = await fetch(new URL("/api/tokens", address), {
         method: "POST",
