@@ -1,11 +1,10 @@
 // The platform's URL parser, for isolate/web/url.js. Only texts cross: the sandbox never has an object of the platform.
 // The engine `quickjs` calls this in the isolate, `v8` in the Worker of its run.
 
+import { PIECE_UNITS } from "../wire.js";
 import * as i from "./intrinsics.js";
 
 const Urls = URL;
-/** Longer requests are refused, because parsing cannot be suspended. */
-const MOST_UNITS = 1 << 21;
 
 /**
  * Parses a URL, and then sets one of its parts, if one is named.
@@ -14,7 +13,8 @@ const MOST_UNITS = 1 << 21;
  * @returns {string} JSON: the parts by name, or null if the URL is invalid
  */
 export function urlParts(asked) {
-  if (asked.length > MOST_UNITS) return "null";
+  // Parsing cannot be suspended.
+  if (asked.length > PIECE_UNITS) return "null";
   try {
     const request = i.parse(asked);
     const url = new Urls(request[0], request[1] ?? undefined);

@@ -189,7 +189,7 @@ contract("internal names lead nowhere", async (engine) => {
 
 contract("the platform's URL parser takes and gives texts only", async (engine) => {
   const source = `import * as all from "bobbin/url"; const { urlParts } = all;
-    const asked = ["{", "5", "null", "[]", "{}", '["x"]', '["http://a",{"toString":1}]', '["http://a",null,"__proto__",{"href":"b"}]', '["http://a",null,"searchParams",1]', '["http://a",null,"href","x"]', JSON.stringify(["http://" + "a".repeat(3000000)])];
+    const asked = ["{", "5", "null", "[]", "{}", '["x"]', '["http://a",{"toString":1}]', '["http://a",null,"__proto__",{"href":"b"}]', '["http://a",null,"searchParams",1]', '["http://a",null,"href","x"]', JSON.stringify(["http://" + "a".repeat(70000)])];
     const refused = []; for (const one of [undefined, null, Symbol()]) try { urlParts(one) } catch (error) { refused.push(error instanceof TypeError) }
     const poison = Object.getOwnPropertyDescriptor(Object.prototype, "toJSON");
     Object.prototype.toJSON = Array.prototype.toJSON = JSON.stringify = JSON.parse = () => "poison";

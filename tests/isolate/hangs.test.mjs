@@ -42,6 +42,7 @@ const HANGS = {
   "a regular expression that backtracks": "/^(a+)+$/.test('a'.repeat(40) + 'b')",
   "one with alternatives": "/^(a|aa)+$/.test('a'.repeat(100) + 'b')",
   "a regular expression over much text": "for (;;) 'x'.repeat(1e6).replace(/x/g, 'y')",
+  "long URLs": "const { urlParts } = await import('bobbin/url'); const asked = JSON.stringify(['http://a/' + 'é'.repeat(6e4)]); for (;;) urlParts(asked)",
   "JSON.stringify of a sparse array": "JSON.stringify(new Array(2 ** 32 - 1))",
   "JSON.parse with a reviver": "for (;;) JSON.parse('[' + '1,'.repeat(1e5) + '1]', (k, v) => v)",
   "join of a typed array": "for (;;) new Uint8Array(1e6).join('')",
