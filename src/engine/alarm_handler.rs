@@ -107,7 +107,7 @@ impl Thread {
             let now = self.host.now_us();
             let running = !self.ephemeral.effects.borrow().is_empty();
             // A delivery in progress also sends outbox entries that fall due meanwhile.
-            let delivers = !self.ephemeral.delivering.borrow().is_empty();
+            let delivers = !self.ephemeral.deliveries.running.borrow().is_empty();
             let busy = running || delivers || self.ephemeral.flow.borrow().is_some();
             let next = match busy {
                 true => next,

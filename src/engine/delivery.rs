@@ -91,9 +91,9 @@ impl Outbox<'_> {
     }
 
     async fn deliver_to(&self, target: String, mut entries: Vec<OutboxEntry>) {
-        let busy = self.ephemeral.delivering.borrow_mut().insert(target.clone(), false);
+        let busy = self.ephemeral.deliveries.running.borrow_mut().insert(target.clone(), false);
         if busy.is_some() {
-            self.ephemeral.delivering.borrow_mut().insert(target, true);
+            self.ephemeral.deliveries.running.borrow_mut().insert(target, true);
             return;
         }
         let delivering = DeliveryGuard { thread: self.0.clone(), target };
@@ -114,7 +114,8 @@ impl Outbox<'_> {
             }
             // Nothing is awaited from here to the end of the loop, so a later write is delivered by its
             // writer.
-            let again = self.ephemeral.delivering.borrow_mut().insert(delivering.target.clone(), false);
+            let again =
+                self.ephemeral.deliveries.running.borrow_mut().insert(delivering.target.clone(), false);
             if again != Some(true) {
                 return;
             }
@@ -218,7 +219,7 @@ impl Outbox<'_> {
     /// noted for the next run, in the transaction that deletes the entry.
     fn memory_answered(&self, name: &str, entry: &OutboxEntry, reply: Reply) -> Result<()> {
         let answer = entry_response(reply);
-        let awaited = self.ephemeral.awaited_entries.borrow().contains_key(&entry.subject);
+        let awaited = self.ephemeral.deliveries.awaited.borrow().contains_key(&entry.subject);
         let refused = answer.as_ref().err().filter(|_| !awaited);
         if let Some(error) = refused {
             self.variables().log(&format!("the memory {name} refused what it was sent: {error}"));
@@ -229,7 +230,7 @@ impl Outbox<'_> {
             }
             table::forget(sql, &entry.subject, entry.version)
         })?;
-        if let Some(awaited) = self.ephemeral.awaited_entries.borrow_mut().get_mut(&entry.subject) {
+        if let Some(awaited) = self.ephemeral.deliveries.awaited.borrow_mut().get_mut(&entry.subject) {
             *awaited = Some(answer);
         }
         Ok(())
@@ -269,7 +270,7 @@ struct DeliveryGuard {
 
 impl Drop for DeliveryGuard {
     fn drop(&mut self) {
-        self.thread.ephemeral.delivering.borrow_mut().remove(&self.target);
+        self.thread.ephemeral.deliveries.running.borrow_mut().remove(&self.target);
         self.thread.ephemeral.notify_alarm();
     }
 }
@@ -277,7 +278,7 @@ impl Drop for DeliveryGuard {
 impl Subagents<'_> {
     /// Delivers new entries while the run continues.
     pub(crate) fn send_envelopes(&self) {
-        if !self.ephemeral.posted.replace(false) {
+        if !self.ephemeral.deliveries.posted.replace(false) {
             return;
         }
         let thread = self.0.clone();

@@ -47,7 +47,7 @@ impl Thread {
         let note = Note { kind: Kind::Contract, code, about, message, data };
         let run = self.read(|state, _| Ok(state.active().map_or(0, |run| run.id)))?;
         {
-            let mut noted = self.ephemeral.noted.borrow_mut();
+            let mut noted = self.ephemeral.reported.notes.borrow_mut();
             noted.retain(|(of, _, _)| *of == run);
             if !noted.insert((run, note.code, note.about.to_owned())) {
                 return Ok(());

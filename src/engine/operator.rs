@@ -28,7 +28,7 @@ impl Thread {
         let why = first_bytes(&why, limits::OPERATOR_ERROR_BYTES);
         let told = format!("{what} failed{code}: {why}");
         {
-            let mut earlier = self.ephemeral.reported_failures.borrow_mut();
+            let mut earlier = self.ephemeral.reported.failures.borrow_mut();
             if earlier.contains(&told) {
                 return Ok(());
             }

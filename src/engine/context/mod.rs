@@ -11,7 +11,7 @@ use crate::engine::attachments::images::ImageAllowance;
 use crate::engine::context::history::{History, pictured_from};
 use crate::engine::context::space::{Space, SystemMessages};
 use crate::engine::definitions::Definitions;
-use crate::engine::ephemeral::offers::Offers;
+use crate::engine::ephemeral::request_parts::Offers;
 use crate::engine::features::ModelContext;
 use crate::engine::hooks::BlockReason;
 use crate::engine::summary::plan::Cause;
@@ -213,7 +213,7 @@ impl ModelContext<'_> {
     /// The system message; reuses that of an earlier request with the same text.
     fn system(&self, text: String) -> CachedJson<ChatMessage> {
         let message = ChatMessage::System(text);
-        let mut sent = self.ephemeral.system.borrow_mut();
+        let mut sent = self.ephemeral.requests.system.borrow_mut();
         if let Some(sent) = sent.iter().find(|sent| ***sent == message) {
             return sent.clone();
         }
@@ -230,7 +230,7 @@ impl ModelContext<'_> {
     pub(super) fn offers(&self, definitions: &Definitions<'_>) -> Result<CachedJson<Vec<ToolDefinition>>> {
         let prompt = definitions.prompt;
         let family = self.subagents().family(definitions)?;
-        let mut known = self.ephemeral.offers.borrow_mut();
+        let mut known = self.ephemeral.requests.offers.borrow_mut();
         let place = known.iter().position(|offers| offers.prompt == prompt.name);
         if let Some(offers) =
             place.and_then(|place| known.get(place)).filter(|offers| offers.family == family)

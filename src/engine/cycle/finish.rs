@@ -58,7 +58,7 @@ impl Thread {
             None => rows::find(sql, run.block)?.map(SharedRow::new),
         };
         self.ephemeral.context.borrow_mut().clear();
-        self.ephemeral.reported_failures.borrow_mut().clear();
+        self.ephemeral.reported.failures.borrow_mut().clear();
         self.ephemeral.aborted.borrow_mut().take();
         if matches!(reason, Reason::DefinitionMissing | Reason::StrictDiagnostics) && !run.block_open() {
             // No run can take in the queued messages: they fail with this run and start no other.

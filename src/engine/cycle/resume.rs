@@ -21,7 +21,7 @@ impl Thread {
     /// The current snapshot for an agent in a thread with this parent; computed once in the life of the
     /// object.
     fn snapshot_today(&self, agent: &str, parent: Option<&Parent>) -> Option<Rc<Snapshot>> {
-        if let Some(known) = self.ephemeral.snapshots.borrow().get(agent) {
+        if let Some(known) = self.ephemeral.snapshots.by_agent.borrow().get(agent) {
             return Some(known.clone());
         }
         // Tools listed by servers at run time are no change of the definitions.
@@ -30,7 +30,7 @@ impl Thread {
             today = today.narrowed(tools);
         }
         let today = Rc::new(today);
-        self.ephemeral.snapshots.borrow_mut().insert(agent.to_owned(), today.clone());
+        self.ephemeral.snapshots.by_agent.borrow_mut().insert(agent.to_owned(), today.clone());
         Some(today)
     }
 
@@ -44,7 +44,7 @@ impl Thread {
     pub(in crate::engine) fn first_snapshot(&self, step: Step, stream: u32) -> Result<Option<Rc<Snapshot>>> {
         let begun = self.read(|state, sql| {
             let first = state.active().filter(|run| run.id == 1 && run.step == 1 && step.call.is_none());
-            let Some(run) = first.filter(|_| !self.ephemeral.snapshot_logged.get()) else { return Ok(None) };
+            let Some(run) = first.filter(|_| !self.ephemeral.snapshots.logged.get()) else { return Ok(None) };
             // A lost or failed attempt may have written it.
             let is_logged = stream > 1 && logs::last_of(sql, "snapshot")?.is_some();
             let hash = run.snapshot.clone();
@@ -152,7 +152,7 @@ impl Thread {
         }
         meta::set_snapshot(sql, &today.hash)?;
         state.meta.snapshot = Some(today.hash.clone());
-        self.ephemeral.snapshot_logged.set(true);
+        self.ephemeral.snapshots.logged.set(true);
         Event::snapshot(run, Value::Object(today.fields.clone())).insert(sql, now)
     }
 }

@@ -1,35 +1,36 @@
 //! State that exists only while the object lives. All of it can be lost at any moment. Nothing here is shared
 //! with another object.
 //!
-//! * Here: the flow, waiting clients, the partial text, the alarm. `detached`: detached work. `values`: values
-//!   of variables that were read. `offers`: the tools that the requests of a prompt share.
+//! * Here: the flow, waiting clients, the partial text, the alarm. `deliveries`: the outbox. `detached`: detached
+//!   work. `reported`: what was reported once. `request_parts`: what requests share. `snapshots`: definitions.
+//!   `values`: values of variables. Other features keep theirs in their own folders.
 
+mod deliveries;
 pub(super) mod detached;
-pub(super) mod offers;
+mod reported;
+pub(super) mod request_parts;
+mod snapshots;
 mod values;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
+use std::collections::BTreeMap;
 
 use futures::channel::oneshot;
 use futures::future::AbortHandle;
 
-use crate::definitions::Snapshot;
 use crate::engine::budget::ReservedAmounts;
+use crate::engine::ephemeral::deliveries::Deliveries;
 use crate::engine::ephemeral::detached::RunningWork;
-use crate::engine::ephemeral::offers::Offers;
+use crate::engine::ephemeral::reported::Reported;
+use crate::engine::ephemeral::request_parts::RequestParts;
+use crate::engine::ephemeral::snapshots::Snapshots;
 use crate::engine::ephemeral::values::Values;
-use crate::engine::mcp::KnownSession;
+use crate::engine::files::transfers::Transfers;
+use crate::engine::mcp::cache::ServerCache;
 use crate::engine::progress::Progress;
 use crate::engine::summary::Summaries;
-use crate::error::Result;
-use crate::mcp_client::oauth::grant::KnownToken;
-use crate::models::{CachedJson, ChatMessage};
-use crate::request::directory_call::McpReport;
 use crate::sdk::run_handle::{Abort, Context};
 use crate::sdk::scope::EntryMode;
-use crate::store::mcp::List;
 use crate::store::messages::SharedRow;
 use crate::store::runs::Run;
 
@@ -42,8 +43,6 @@ pub(crate) struct Ephemeral {
     pub(super) alarm_waiters: RefCell<Vec<oneshot::Sender<()>>>,
     /// Running attempts at effects.
     pub(crate) effects: RefCell<BTreeMap<i64, RunningEffect>>,
-    /// The last refusal of metrics by the collector; logged once.
-    pub(super) metrics_refused: RefCell<Option<String>>,
     pub(super) waiters: RefCell<Vec<Waiter>>,
     pub(super) partial: RefCell<Option<Partial>>,
     /// Messages that listeners were shown as queued.
@@ -51,42 +50,20 @@ pub(crate) struct Ephemeral {
     pub(crate) alarm: AlarmState,
     /// Requests sent since this event began.
     pub(crate) outgoing: Cell<u32>,
-    /// Whether an envelope was written whose delivery has not begun. Those of earlier lives are the alarm's.
-    pub(super) posted: Cell<bool>,
-    /// Targets of the outbox with a delivery in progress, and whether more was written for them.
-    pub(super) delivering: RefCell<BTreeMap<String, bool>>,
-    /// Outbox entries to memories whose responses are awaited, by subject, with the response.
-    pub(super) awaited_entries: RefCell<BTreeMap<String, Option<Result<String>>>>,
     /// The turn in which a shared memory did not list its contents. It is not queried again in that turn.
     pub(super) silent_memory: Cell<Option<i64>>,
     /// Whether the open step may have receipts of an earlier flow.
     pub(super) entered: Cell<EntryMode>,
-    /// Block of the last step whose history was halved.
-    pub(super) halved: Cell<Option<i64>>,
     /// Values of variables.
     pub(super) env: Values,
-    /// The tools that prompts offer, each built at the prompt's first request.
-    pub(super) offers: RefCell<Vec<Offers>>,
-    /// Ids of contents that are being written. Other unfinished ones are left over from an earlier life.
-    pub(super) writing: RefCell<BTreeSet<i64>>,
     /// Scratch space of the code of the active run.
     pub(super) context: RefCell<Context>,
     /// Resolves when the active run ends; created on the first request of code.
     pub(super) aborted: RefCell<Option<Abort>>,
-    /// The state of moving files between the database and the bucket.
-    pub(super) mover: BucketSync,
     /// Waiters for the hooks of a new thread, while they run.
     pub(super) created_hook: CreationWaiters,
     /// Detached work.
     pub(super) works: RunningWork,
-    /// Failures of this run that were reported to the operator.
-    pub(super) reported_failures: RefCell<ReportedFailures>,
-    /// The snapshots of definitions with which runs begin, by agent.
-    pub(super) snapshots: RefCell<BTreeMap<String, Rc<Snapshot>>>,
-    /// Whether the log is known to have the snapshot of the thread's first run.
-    pub(super) snapshot_logged: Cell<bool>,
-    /// Notes of the run: its id, the code, the subject.
-    pub(super) noted: RefCell<BTreeSet<(i64, &'static str, String)>>,
     /// Whether a job is running.
     pub(super) job: Cell<bool>,
     /// The last progress of the run.
@@ -95,21 +72,18 @@ pub(crate) struct Ephemeral {
     pub(crate) spending: ReservedAmounts,
     /// The state of summaries.
     pub(super) summaries: Summaries,
-    /// Sessions with MCP servers, by the servers' names.
-    pub(super) mcp: RefCell<BTreeMap<String, KnownSession>>,
-    /// The tool lists of MCP servers for the thread, by the servers' names; `None` until read.
-    pub(super) mcp_lists: RefCell<Option<BTreeMap<String, List>>>,
-    /// The lists with which the catalog was last extended.
-    pub(super) grown: RefCell<String>,
-    /// Results of requests to MCP servers, by the subjects of envelopes, until they are reported to the
-    /// deployment.
-    pub(super) mcp_reports: RefCell<BTreeMap<String, McpReport>>,
-    /// Tokens for MCP servers, by their storage keys.
-    pub(super) tokens: RefCell<BTreeMap<String, KnownToken>>,
-    /// Tokens that are being renewed.
-    pub(super) renewing: RefCell<Vec<String>>,
-    /// System messages of the last requests.
-    pub(super) system: RefCell<Vec<CachedJson<ChatMessage>>>,
+    /// Parts of requests to models.
+    pub(super) requests: RequestParts,
+    /// Snapshots of definitions.
+    pub(super) snapshots: Snapshots,
+    /// Deliveries of the outbox.
+    pub(super) deliveries: Deliveries,
+    /// Contents of files that are being written or moved.
+    pub(super) files: Transfers,
+    /// What was reported to the operator and the log.
+    pub(super) reported: Reported,
+    /// Sessions with MCP servers, and what they have listed.
+    pub(super) mcp: ServerCache,
 }
 
 impl Ephemeral {
@@ -247,16 +221,6 @@ impl Drop for AlarmGuard<'_> {
         }
     }
 }
-
-/// Whether files are being moved, and the waiters for the end of the move.
-#[derive(Default)]
-pub(super) struct BucketSync {
-    pub(super) busy: Cell<bool>,
-    pub(super) waiting: RefCell<Vec<oneshot::Sender<()>>>,
-}
-
-/// The last failures that were reported in this run.
-type ReportedFailures = VecDeque<String>;
 
 /// Waiters for `after_thread_created` while it runs.
 type CreationWaiters = std::cell::RefCell<Option<Vec<oneshot::Sender<()>>>>;

@@ -209,7 +209,7 @@ impl Telemetry<'_> {
                 return None;
             }
         };
-        let before = self.ephemeral.metrics_refused.replace(Some(why.clone()));
+        let before = self.ephemeral.reported.metrics_refusal.replace(Some(why.clone()));
         (before.as_ref() != Some(&why)).then_some(Rejection { spans: 0, why })
     }
 

@@ -46,13 +46,13 @@ impl Files<'_> {
     /// Moves pending content, in parallel with the caller and one at a time. A failed move waits for the next
     /// write.
     pub(super) fn tend_bucket(&self) {
-        if self.host.bucket().is_none() || self.ephemeral.mover.busy.get() {
+        if self.host.bucket().is_none() || self.ephemeral.files.moving.get() {
             return;
         }
         match self.next_move(&BTreeSet::new()) {
             Ok(None) => {}
             Ok(Some(_)) => {
-                self.ephemeral.mover.busy.set(true);
+                self.ephemeral.files.moving.set(true);
                 let moving = MoveGuard(self.0.clone());
                 self.host.spawn(Box::pin(async move { moving.0.files().move_files().await }));
             }
@@ -159,11 +159,11 @@ impl Files<'_> {
     /// # Errors
     /// `overloaded` if the bucket refuses; `internal` if none is bound but there are objects.
     pub(crate) async fn delete_objects(&self) -> Result<()> {
-        if self.ephemeral.mover.busy.get() {
+        if self.ephemeral.files.moving.get() {
             // The mover stops at the next chunk. An object that it wrote after the deletion would never be
             // deleted.
             let (send, ended) = oneshot::channel();
-            self.ephemeral.mover.waiting.borrow_mut().push(send);
+            self.ephemeral.files.move_waiters.borrow_mut().push(send);
             let _either_way = ended.await;
         }
         let mut after = 0;
@@ -197,9 +197,9 @@ struct MoveGuard(Thread);
 
 impl Drop for MoveGuard {
     fn drop(&mut self) {
-        let mover = &self.0.ephemeral.mover;
-        mover.busy.set(false);
-        for waiting in mover.waiting.borrow_mut().drain(..) {
+        let transfers = &self.0.ephemeral.files;
+        transfers.moving.set(false);
+        for waiting in transfers.move_waiters.borrow_mut().drain(..) {
             let _nobody_waits = waiting.send(());
         }
     }

@@ -4,7 +4,7 @@
 //! * `write`, `read`, `tree`, `search`: the operations. `glob`, `conditions`: parsers of patterns and
 //!   headers.
 //! * `uploads`: content sent in several requests. `bucket`: large content in the bucket.
-//! * `attach`: files of messages. `staged`: files of other threads.
+//! * `attach`: files of messages. `staged`: files of other threads. `transfers`: contents in progress.
 
 pub(crate) mod attach;
 mod bucket;
@@ -13,6 +13,7 @@ pub(super) mod glob;
 mod read;
 pub(crate) mod search;
 pub(super) mod staged;
+pub(super) mod transfers;
 pub(crate) mod tree;
 mod uploads;
 pub(crate) mod write;

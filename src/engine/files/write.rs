@@ -208,7 +208,7 @@ impl Files<'_> {
 
     fn begin_write(&self, draft: &Draft) -> Result<PendingContent> {
         let now = self.host.now_us();
-        let open = self.ephemeral.writing.borrow().len();
+        let open = self.ephemeral.files.writing.borrow().len();
         if open >= limits::WRITES {
             return Err(Error::new(
                 Code::Conflict,
@@ -220,7 +220,7 @@ impl Files<'_> {
             state.ensure_not_terminated()?;
             draft.row(Kind::Write, 0, now).insert(sql)
         })?;
-        self.ephemeral.writing.borrow_mut().insert(id);
+        self.ephemeral.files.writing.borrow_mut().insert(id);
         Ok(PendingContent { thread: self.0.clone(), id })
     }
 
@@ -295,7 +295,9 @@ impl Files<'_> {
     fn prune(&self) -> Result<bool> {
         let expired = self.host.now_us() - limits::UPLOAD_US;
         let mut left = self.read(|_, sql| table::placeless(sql, expired))?;
-        left.retain(|row| row.kind != Kind::Write || !self.ephemeral.writing.borrow().contains(&row.id));
+        left.retain(|row| {
+            row.kind != Kind::Write || !self.ephemeral.files.writing.borrow().contains(&row.id)
+        });
         if left.is_empty() {
             return Ok(false);
         }
@@ -453,7 +455,7 @@ impl PendingContent {
 
 impl Drop for PendingContent {
     fn drop(&mut self) {
-        self.thread.ephemeral.writing.borrow_mut().remove(&self.id);
+        self.thread.ephemeral.files.writing.borrow_mut().remove(&self.id);
     }
 }
 

@@ -101,7 +101,7 @@ impl McpClient<'_> {
             return Ok(CallbackOutcome::Unknown);
         };
         // Authorization servers revoke a code that is used twice, together with its tokens.
-        let Some(_under_way) = RenewalGuard::begin(&self.ephemeral.renewing, &callback.state) else {
+        let Some(_under_way) = RenewalGuard::begin(&self.ephemeral.mcp.renewing, &callback.state) else {
             return Ok(CallbackOutcome::Busy);
         };
         let failed = |why: &str| {

@@ -124,7 +124,7 @@ impl McpClient<'_> {
                 let (now, subject) = (self.host.now_us(), ("mcp", wanted.server.name.as_str()));
                 self.diagnosis().note(Diagnostic::warning(Kind::Adapter, code, subject, text, now))?;
             }
-            let mut lists = self.ephemeral.mcp_lists.borrow_mut();
+            let mut lists = self.ephemeral.mcp.lists.borrow_mut();
             lists.get_or_insert_default().insert(wanted.server.name.clone(), List { run, ..list });
         }
         self.grow_catalog();
@@ -138,7 +138,7 @@ impl McpClient<'_> {
     }
 
     fn list_of(&self, server: &str) -> Option<List> {
-        self.ephemeral.mcp_lists.borrow().as_ref()?.get(server).cloned()
+        self.ephemeral.mcp.lists.borrow().as_ref()?.get(server).cloned()
     }
 
     /// Adds a diagnostic to the run if a list is old or missing. Missing lists of the prompt itself are
@@ -228,7 +228,7 @@ impl McpClient<'_> {
         let FetchedList { tools, counts_us, notes } = fetched;
         let until_us = self.host.now_us() + counts_us;
         self.mcp_listed(&server.name, &tools);
-        let known = self.ephemeral.mcp.borrow().get(&server.name).cloned();
+        let known = self.ephemeral.mcp.sessions.borrow().get(&server.name).cloned();
         let is_modern = known.is_some_and(|known| known.is_modern());
         let key = key_of_list(&server.name, &principal);
         share(&self.host.process(), SharedList { key, until_us, tools: tools.clone(), is_modern });

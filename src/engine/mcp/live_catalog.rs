@@ -16,26 +16,26 @@ use crate::store::mcp;
 impl McpClient<'_> {
     /// Loads the stored lists, once.
     pub(crate) fn load_lists(&self) -> Result<()> {
-        if !self.catalog.is_live() || self.ephemeral.mcp_lists.borrow().is_some() {
+        if !self.catalog.is_live() || self.ephemeral.mcp.lists.borrow().is_some() {
             return Ok(());
         }
         let mut lists = BTreeMap::new();
         mcp::lists(self.host.sql(), &mut |server, list| drop(lists.insert(server, list)))?;
-        *self.ephemeral.mcp_lists.borrow_mut() = Some(lists);
+        *self.ephemeral.mcp.lists.borrow_mut() = Some(lists);
         self.grow_catalog();
         Ok(())
     }
 
     /// Updates the catalog to the current lists.
     pub(super) fn grow_catalog(&self) {
-        let lists = self.ephemeral.mcp_lists.borrow();
+        let lists = self.ephemeral.mcp.lists.borrow();
         let listed: Vec<(&str, &str)> = lists
             .iter()
             .flat_map(|lists| lists.iter())
             .filter_map(|(server, list)| Some((server.as_str(), list.tools.as_deref()?)))
             .collect();
         let key = key_of(self.catalog.compiled(), &listed);
-        if *self.ephemeral.grown.borrow() == key {
+        if *self.ephemeral.mcp.catalog_lists.borrow() == key {
             return;
         }
         let catalog = if listed.is_empty() {
@@ -48,9 +48,9 @@ impl McpClient<'_> {
                 "MCP servers change their lists too often: the last change is not followed.".to_owned(),
             );
         }
-        *self.ephemeral.grown.borrow_mut() = key;
+        *self.ephemeral.mcp.catalog_lists.borrow_mut() = key;
         // They were built from the earlier catalog.
-        self.ephemeral.offers.borrow_mut().clear();
+        self.ephemeral.requests.offers.borrow_mut().clear();
     }
 }
 

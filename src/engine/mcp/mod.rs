@@ -5,7 +5,9 @@
 //!   tool lists; `live_catalog`: the catalog with them. `sessions`: sessions with servers. `tokens`: access
 //!   tokens. `sign_in`: a person's sign-in; `callback`: the browser's return from it. `sealed_text`: texts that
 //!   only this thread, or the threads of one owner, can read. `reports`: reports about servers to the deployment.
+//!   `cache`: what the object knows while it lives.
 
+pub(super) mod cache;
 mod callback;
 mod input;
 mod lists;
@@ -23,7 +25,6 @@ use crate::definitions::message::ToolResult;
 use crate::definitions::{McpServer, McpTool, Tool, template};
 use crate::engine::definitions::Definitions;
 use crate::engine::features::McpClient;
-pub(crate) use crate::engine::mcp::sessions::KnownSession;
 use crate::engine::mcp::sessions::Sessions;
 use crate::engine::mcp::tokens::ServerConnection;
 use crate::engine::thread::Thread;

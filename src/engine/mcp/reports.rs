@@ -37,13 +37,13 @@ impl McpClient<'_> {
         // One report of each kind, so that a failure is reported even if the next attempt succeeds.
         let subject = format!("{}:{server}", if error.is_some() { "mcp_error" } else { "mcp" });
         let report = McpReport { server: server.to_owned(), at_us: now, error, listed: None };
-        self.ephemeral.mcp_reports.borrow_mut().insert(subject, report);
+        self.ephemeral.mcp.reports.borrow_mut().insert(subject, report);
     }
 
     /// Records the tools that a server has listed, a JSON array.
     pub(super) fn mcp_listed(&self, server: &str, tools: &str) {
         let known: Vec<ListedTool> = crate::json::from_str(tools).unwrap_or_default();
-        let session = self.ephemeral.mcp.borrow().get(server).and_then(|known| known.version());
+        let session = self.ephemeral.mcp.sessions.borrow().get(server).and_then(|known| known.version());
         let tools = known.into_iter().map(|tool| {
             let about = first_bytes(tool.description.as_deref().unwrap_or_default(), ABOUT_BYTES);
             (tool.name, about.to_owned())
@@ -56,13 +56,13 @@ impl McpClient<'_> {
         if !process.told.borrow().get(&subject).is_some_and(same) {
             let report =
                 McpReport { server: server.to_owned(), at_us: now, error: None, listed: Some(listed) };
-            self.ephemeral.mcp_reports.borrow_mut().insert(subject, report);
+            self.ephemeral.mcp.reports.borrow_mut().insert(subject, report);
         }
     }
 
     /// Sends the recorded reports, inside a transition. Without reports it runs no statement.
     pub(crate) fn post_mcp(&self, state: &State, sql: &dyn Sql) -> Result<()> {
-        let reports = std::mem::take(&mut *self.ephemeral.mcp_reports.borrow_mut());
+        let reports = std::mem::take(&mut *self.ephemeral.mcp.reports.borrow_mut());
         for (subject, report) in reports {
             let (at_us, due) = (report.at_us, self.host.now_us() + INLINE_US);
             let (about, what) = match &report.listed {

@@ -54,11 +54,11 @@ impl<'a> Sessions<'a> {
 
     fn remember(&self, session: Option<Session>, is_modern: bool) {
         let known = KnownSession { principal: self.principal.clone(), session, is_modern };
-        self.thread.ephemeral.mcp.borrow_mut().insert(self.server.to_owned(), known);
+        self.thread.ephemeral.mcp.sessions.borrow_mut().insert(self.server.to_owned(), known);
     }
 
     fn known(&self) -> Option<KnownSession> {
-        let known = self.thread.ephemeral.mcp.borrow().get(self.server).cloned();
+        let known = self.thread.ephemeral.mcp.sessions.borrow().get(self.server).cloned();
         known.filter(|known| known.principal == self.principal)
     }
 

@@ -170,7 +170,7 @@ impl McpClient<'_> {
         let place = self.token_place(auth, &wanted)?;
         let said = self.host.var(PUBLIC_URL).unwrap_or_default();
         let origin = public_origin(&said).map_err(|why| wanted.trouble(&why))?;
-        let known = self.ephemeral.tokens.borrow().get(&place.name).and_then(|known| known.token.clone());
+        let known = self.ephemeral.mcp.tokens.borrow().get(&place.name).and_then(|known| known.token.clone());
         let allowed =
             known.as_ref().filter(|_| challenge.wants_more()).map_or("", |token| token.scope.as_str());
         let asked = challenge.scope.as_deref();

@@ -165,7 +165,7 @@ impl McpClient<'_> {
         let failed =
             |error: Error| TransportError::new(UNREACHABLE, error.into_message()).passing(RetryOn::Network);
         let place = self.token_place(auth, wanted)?;
-        let cached = self.ephemeral.tokens.borrow().get(&place.name).cloned();
+        let cached = self.ephemeral.mcp.tokens.borrow().get(&place.name).cloned();
         // After a refusal another thread may have a newer token in the directory. Without keys the directory
         // stores none.
         let asks = wanted.refused.is_some() && level::are_kept(&*self.host);
@@ -193,7 +193,7 @@ impl McpClient<'_> {
             }
             // A missing value prevents a renewal, but does not invalidate the token.
             wanted.secret()?;
-            if let Some(renewing) = RenewalGuard::begin(&self.ephemeral.renewing, &place.name) {
+            if let Some(renewing) = RenewalGuard::begin(&self.ephemeral.mcp.renewing, &place.name) {
                 // After a crash the same thread may continue at once.
                 let by = self.read(|state, _| Ok(state.meta.stem.clone())).map_err(failed)?;
                 let until_us = self.host.now_us() + HOLD_US;
@@ -247,7 +247,7 @@ impl McpClient<'_> {
             }
             // A person has to sign in again.
             (Some(_), None) if matches!(wanted.signed.server.auth, Some(McpAuth::Oauth { .. })) => {
-                self.ephemeral.tokens.borrow_mut().remove(&place.name);
+                self.ephemeral.mcp.tokens.borrow_mut().remove(&place.name);
                 Ok(Bearer { version, access: None })
             }
             (Some(trouble), _) => Err(trouble),
@@ -378,7 +378,7 @@ impl McpClient<'_> {
         if let Some(token) = &known.token {
             self.variables().learn_secret(&place.name, &token.access);
         }
-        self.ephemeral.tokens.borrow_mut().insert(place.name.clone(), known);
+        self.ephemeral.mcp.tokens.borrow_mut().insert(place.name.clone(), known);
     }
 }
 

@@ -121,7 +121,7 @@ impl Memories<'_> {
         let body = serde_json::to_string(&NoteRequest { key, change }).map_err(Error::internal)?;
         let target = format!("{TO_MEMORY}{name}");
         let subject = self.post_entry(&target, &format!("{head}\n{body}"))?;
-        self.ephemeral.awaited_entries.borrow_mut().insert(subject.clone(), None);
+        self.ephemeral.deliveries.awaited.borrow_mut().insert(subject.clone(), None);
         let awaited = PendingEntry { thread: self.0.clone(), subject };
         let mut watch = Deadline::for_ms(&*self.host, limits::MEMORY_SEARCH_MS);
         // The alarm delivers an entry that gets no response by then.
@@ -268,12 +268,12 @@ struct PendingEntry {
 impl PendingEntry {
     /// The response, if it has arrived.
     fn answer(&self) -> Option<Result<String>> {
-        self.thread.ephemeral.awaited_entries.borrow_mut().remove(&self.subject).flatten()
+        self.thread.ephemeral.deliveries.awaited.borrow_mut().remove(&self.subject).flatten()
     }
 }
 
 impl Drop for PendingEntry {
     fn drop(&mut self) {
-        self.thread.ephemeral.awaited_entries.borrow_mut().remove(&self.subject);
+        self.thread.ephemeral.deliveries.awaited.borrow_mut().remove(&self.subject);
     }
 }

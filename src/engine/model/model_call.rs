@@ -239,7 +239,7 @@ impl Thread {
     ) -> Result<RetryAction> {
         // The history is halved once in a step. A model that still finds it too long is given up.
         if failed.code == ProviderCode::ContextLength
-            && self.ephemeral.halved.replace(Some(step.block)) != Some(step.block)
+            && self.ephemeral.requests.halved.replace(Some(step.block)) != Some(step.block)
         {
             return Ok(RetryAction::Shorten);
         }
@@ -307,7 +307,10 @@ impl Thread {
             };
             Ok((Some(stream), parked))
         })?;
-        self.ephemeral.snapshot_logged.set(self.ephemeral.snapshot_logged.get() || failed.snapshot.is_some());
+        self.ephemeral
+            .snapshots
+            .logged
+            .set(self.ephemeral.snapshots.logged.get() || failed.snapshot.is_some());
         self.log_bodies(failed);
         if let Some(stream) = stream {
             if step.call.is_none() {

@@ -102,7 +102,7 @@ impl Descendants<'_> {
             .collect();
         self.transition(|_, sql| creating.iter().try_for_each(|target| outbox::forget_target(sql, target)))?;
         let until = self.host.now_us() + limits::ENVELOPE_US;
-        while creating.iter().any(|target| self.ephemeral.delivering.borrow().contains_key(target)) {
+        while creating.iter().any(|target| self.ephemeral.deliveries.running.borrow().contains_key(target)) {
             let now = self.host.now_us();
             if now >= until {
                 let message = "A subagent that is being made does not answer.";

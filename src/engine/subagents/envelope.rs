@@ -256,7 +256,7 @@ impl Subagents<'_> {
         let (subject, target) = (format!("{TO_THREAD}{to}:{n:012}"), format!("{TO_THREAD}{to}"));
         let post = NewEntry { subject: &subject, target: &target, body: &body, version: n, due_us: due };
         post.follow(sql)?;
-        self.ephemeral.posted.set(true);
+        self.ephemeral.deliveries.posted.set(true);
         self.arm_at(state, sql, due, now)
     }
 }

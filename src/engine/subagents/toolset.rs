@@ -9,7 +9,7 @@ use crate::definitions::schema::required;
 use crate::definitions::subagent::{CREATE, MESSAGE};
 use crate::definitions::{Callable, Catalog, ParentCommunication, ToolEntry, Workers, schema};
 use crate::engine::definitions::Definitions;
-use crate::engine::ephemeral::offers::Family;
+use crate::engine::ephemeral::request_parts::Family;
 use crate::engine::features::Subagents;
 use crate::engine::subagents::arguments::{agent, arguments_of};
 use crate::engine::subagents::delegates::offers::offers as worker_offers;

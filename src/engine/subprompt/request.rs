@@ -28,7 +28,7 @@ impl Subprompts<'_> {
         let text = prompt.render(&self.catalog, &|name| self.variables().prompt_env(definitions, name));
         let text = self.skills().with_skills(definitions, model, text)?;
         let system = CachedJson::from(ChatMessage::System(self.variables().redact(text)));
-        let too_long = self.ephemeral.halved.get() == Some(step.block);
+        let too_long = self.ephemeral.requests.halved.get() == Some(step.block);
         let opening = Opening::of(entry, args);
         let asked = opening.message.clone().or_else(|| spelled_out(args));
         // Its own images come before those of the history.

@@ -1,7 +1,20 @@
-//! The tools that the requests of a prompt share, built once.
+//! Parts of requests to models that later requests share.
+
+use std::cell::{Cell, RefCell};
 
 use crate::definitions::ToolEntry;
-use crate::models::{CachedJson, ToolDefinition};
+use crate::models::{CachedJson, ChatMessage, ToolDefinition};
+
+/// See the module.
+#[derive(Default)]
+pub(in crate::engine) struct RequestParts {
+    /// The tools that prompts offer, each built at the prompt's first request.
+    pub(in crate::engine) offers: RefCell<Vec<Offers>>,
+    /// System messages of the last requests.
+    pub(in crate::engine) system: RefCell<Vec<CachedJson<ChatMessage>>>,
+    /// Block of the last step whose history was halved.
+    pub(in crate::engine) halved: Cell<Option<i64>>,
+}
 
 /// The tools of a prompt, for its requests.
 #[derive(Clone, Debug)]
