@@ -327,7 +327,7 @@ impl Options<'_, '_> {
             name.chars().count() <= IGNORED_CHARS
                 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
         };
-        let names = self.0.iter().map(|(name, _)| name);
+        let names = self.0.keys();
         let names = names.filter(|name| !known.contains(&name.as_str()) && !refused.contains(&name.as_str()));
         names.filter(plain).take(IGNORED).cloned().collect()
     }
