@@ -52,7 +52,7 @@ use crate::sdk::run_handle::RunApi;
 ///     let count = || -> bobbin::Result<u32> {
 ///         let visits = call.state.get_value("visits")?.unwrap_or(0) + 1;
 ///         call.state.set_value("visits", &visits)?;
-///         call.state.emit("visited", crate::json!({ "visits": visits }));
+///         call.state.emit("visited", serde_json::json!({ "visits": visits }));
 ///         Ok(visits)
 ///     };
 ///     let result = match count() {

@@ -8,7 +8,7 @@
 //!     let count = || -> bobbin::Result<EndpointAnswer> {
 //!         let visits = call.state.get_value("visits")?.unwrap_or(0) + 1;
 //!         call.state.set_value("visits", &visits)?;
-//!         Ok(EndpointAnswer::json(200, &crate::json!({ "visits": visits })))
+//!         Ok(EndpointAnswer::json(200, &serde_json::json!({ "visits": visits })))
 //!     };
 //!     let answer = count();
 //!     Box::pin(async move { answer })
