@@ -127,11 +127,11 @@ test("HEAD is answered by GET without a body", async () => {
 test("query and headers reach the endpoint, credentials do not", async () => {
   const thread = await bobbin.client.thread("plain");
   const { json } = await ask(thread, "GET", "/health?a=1&a=2&b=x+y%26&c", {
-    headers: { cookie: "a=b", "x-bobbin-call": "x", "x-bobbin-listen": "x", "x-Hub-Signature": "s", "x-odd": "a, b" },
+    headers: { cookie: "a=b", "x-api-key": "k", "x-bobbin-call": "x", "x-bobbin-listen": "x", "x-Hub-Signature": "s", "x-odd": "a, b" },
   });
   assert.deepEqual(json.query, [["a", "1"], ["a", "2"], ["b", "x y&"], ["c", ""]]);
   assert.deepEqual([json.headers["x-hub-signature"], json.headers["x-odd"]], ["s", "a, b"]);
-  for (const name of Object.keys(json.headers)) assert.doesNotMatch(name, /^(authorization|cookie|x-bobbin-.*)$/);
+  for (const name of Object.keys(json.headers)) assert.doesNotMatch(name, /^(authorization|x-api-key|cookie|x-bobbin-.*)$/);
   assert.equal(json.path, "/health");
 });
 

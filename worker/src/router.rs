@@ -382,7 +382,7 @@ impl Incoming<'_> {
     async fn streamed(&self, caller: Caller, id: String, route: StreamRoute) -> Result<Response> {
         let failed = |error: JsValue| Error::internal(thrown(&error));
         let mut headers = self.request.headers_of(route.headers()).map_err(failed)?;
-        headers.retain(|(name, _)| endpoints::tells_header(name));
+        headers.retain(|(name, _)| endpoints::passes_header(name));
         if matches!(route, StreamRoute::Endpoint { .. }) {
             headers.push((endpoints::ADDRESS.to_owned(), below_thread(&self.head.url)));
         }

@@ -13,7 +13,7 @@ use crate::engine::operator;
 use crate::env::Redacted;
 use crate::error::{Code, Error, Result};
 use crate::host::http::Body;
-use crate::request::endpoints::{ADDRESS, RouteMatch, find, tells_header};
+use crate::request::endpoints::{ADDRESS, RouteMatch, find, passes_header};
 use crate::request::route::no_route;
 use crate::request::row::not_allowed;
 use crate::request::{RawResponse, StreamRoute, ThreadRequest};
@@ -81,7 +81,7 @@ impl Api<'_> {
             path: format!("/{}", path.join("/")),
             params,
             query: request.query.clone(),
-            headers: request.headers.iter().filter(|(name, _)| tells_header(name)).cloned().collect(),
+            headers: request.headers.iter().filter(|(name, _)| passes_header(name)).cloned().collect(),
             address: request.header(ADDRESS).unwrap_or_default().to_owned(),
             body,
             now_us: self.host.now_us(),

@@ -52,8 +52,9 @@ pub const ADDRESS: &str = "x-bobbin-address";
 
 /// Whether an endpoint receives a request header. It does not receive credentials or the runtime's internal
 /// headers.
-pub fn tells_header(name: &str) -> bool {
-    !matches!(name, "authorization" | "cookie" | "proxy-authorization") && !name.starts_with("x-bobbin-")
+pub fn passes_header(name: &str) -> bool {
+    !matches!(name, "authorization" | "cookie" | "proxy-authorization" | "x-api-key")
+        && !name.starts_with("x-bobbin-")
 }
 
 fn fits(pattern: &[Segment], path: &[String]) -> bool {
@@ -182,11 +183,12 @@ mod tests {
 
     #[test]
     fn credentials_stay_with_the_runtime() {
-        for name in ["authorization", "cookie", "proxy-authorization", "x-bobbin-call", "x-bobbin-listen"] {
-            assert!(!tells_header(name), "{name}");
+        let credentials = ["authorization", "cookie", "proxy-authorization", "x-api-key"];
+        for name in credentials.into_iter().chain(["x-bobbin-call", "x-bobbin-listen"]) {
+            assert!(!passes_header(name), "{name}");
         }
         for name in ["content-type", "idempotency-key", "x-hub-signature-256", "user-agent", "bobbin"] {
-            assert!(tells_header(name), "{name}");
+            assert!(passes_header(name), "{name}");
         }
     }
 

@@ -413,7 +413,7 @@ impl StreamRoute {
     }
 
     /// The request headers that reach the object with the request, in lower case; `*` for all that
-    /// [`crate::request::endpoints::tells_header`] lets pass.
+    /// [`crate::request::endpoints::passes_header`] lets pass.
     pub const fn headers(&self) -> &'static [&'static str] {
         match self {
             StreamRoute::GetFile(_) | StreamRoute::HeadFile(_) => {
