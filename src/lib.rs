@@ -43,7 +43,7 @@ pub use bobbin_definitions::{
     Code, Error, Fault, Result, definitions, error, json, json_fields, json_items, limits, literal, signing,
     validate,
 };
-pub(crate) use bobbin_definitions::{dates, page, text, tokens};
+pub(crate) use bobbin_definitions::{dates, json_text, page, text, tokens};
 pub use bobbin_models as models;
 pub use bobbin_protocols as protocols;
 pub use bobbin_protocols::{access, request};

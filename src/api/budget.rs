@@ -6,12 +6,14 @@ use crate::api::Api;
 use crate::definitions::budget::{Caps, Unit};
 use crate::engine::budget::budget_input::given_limits;
 use crate::error::Result;
-use crate::json;
 use crate::limits;
+use crate::protocols::responses::budgets::{
+    BudgetLimits, BudgetScope, BudgetSpent, LentAmounts, LentShare, SharedAmounts, ThreadBudget,
+};
 use crate::request::{Reply, ThreadRequest};
 use crate::store::children as registry;
 use crate::store::children::Child;
-use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
+use crate::store::runs::ledger::{Amounts, Ledger};
 use crate::store::waits;
 use crate::store::waits::WaitKind;
 
@@ -45,27 +47,30 @@ impl Api<'_> {
                 0 => None,
                 _ => waits::open(sql)?.into_iter().find(|wait| wait.kind == WaitKind::Budget),
             };
-            let shown = |scope: &BudgetScope| {
-                *scope != BudgetScope::Parent || ledger.caps(*scope).iter().any(Option::is_some)
-            };
-            let scopes = |of: &dyn Fn(BudgetScope) -> Map<String, Value>| -> Map<String, Value> {
-                let scopes = BudgetScope::ALL.into_iter().filter(shown);
-                scopes.map(|scope| (scope.as_str().to_owned(), of(scope).into())).collect()
-            };
+            let of_parent = ledger.caps(BudgetScope::Parent);
+            let parent = of_parent.iter().any(Option::is_some);
             let used = |scope| ledger.used_of(scope, steps).and(&now);
-            Ok(json!({
-                "run": run.map(|run| run.public_id()),
-                "limits": scopes(&|scope| limits_of(ledger.caps(scope))),
-                "spent": scopes(&|scope| amounts(&used(scope))),
-                "lent": lent(&ledger, &registry::all(sql)?),
-                "left": left(&ledger, &|scope| match &errand {
+            Ok(ThreadBudget {
+                run: run.map(|run| run.public_id()),
+                limits: BudgetLimits {
+                    run: limits_of(ledger.caps(BudgetScope::Run)),
+                    thread: limits_of(ledger.caps(BudgetScope::Thread)),
+                    parent: parent.then(|| limits_of(of_parent)),
+                },
+                spent: BudgetSpent {
+                    run: amounts(&used(BudgetScope::Run)),
+                    thread: amounts(&used(BudgetScope::Thread)),
+                    parent: parent.then(|| amounts(&used(BudgetScope::Parent))),
+                },
+                lent: lent(&ledger, &registry::all(sql)?),
+                left: left(&ledger, &|scope| match &errand {
                     // The use of its subagents since then counts toward its limits.
                     Some(errand) if scope == BudgetScope::Run => errand.used.and(&now),
                     _ => used(scope),
                 }),
-                "estimated": ledger.estimated,
-                "wait": wait.map(|wait| wait.public_id(&state.meta.stem)),
-            }))
+                estimated: ledger.estimated,
+                wait: wait.map(|wait| wait.public_id(&state.meta.stem)),
+            })
         })?;
         Ok(Reply::json(200, &shown))
     }
@@ -89,21 +94,24 @@ fn amounts(of: &Amounts) -> Map<String, Value> {
 }
 
 /// Amounts that are reserved for children, with the children.
-fn lent(ledger: &Ledger, children: &[Child]) -> Map<String, Value> {
-    let mut lent = shared(&ledger.lent);
+fn lent(ledger: &Ledger, children: &[Child]) -> LentAmounts {
     let holders = children.iter().rev().filter_map(|child| {
         let budget = child.budget.as_ref().filter(|budget| budget.granted != Amounts::default())?;
-        let mut holder = shared(&budget.granted);
-        holder.insert("id".into(), child.reference.as_str().into());
-        holder.insert("spent".into(), shared(&budget.spent).into());
-        Some(Value::Object(holder))
+        Some(LentShare {
+            granted: shared(&budget.granted),
+            id: child.reference.clone(),
+            spent: shared(&budget.spent),
+        })
     });
-    lent.insert("children".into(), holders.take(limits::PAGE_MAX as usize).collect());
-    lent
+    LentAmounts { total: shared(&ledger.lent), children: holders.take(limits::PAGE_MAX as usize).collect() }
 }
 
-fn shared(of: &Amounts) -> Map<String, Value> {
-    Unit::SHARED.into_iter().map(|unit| (unit.name().to_owned(), unit.shown(of.get(unit)))).collect()
+fn shared(of: &Amounts) -> SharedAmounts {
+    SharedAmounts {
+        cost_usd: Unit::Cost.shown(of.get(Unit::Cost)),
+        tokens: of.get(Unit::Tokens),
+        model_calls: of.get(Unit::ModelCalls),
+    }
 }
 
 /// The remainder of each amount that has a limit.

@@ -288,7 +288,7 @@ impl<'a> EventCollector<'a> {
         for wait in waits.iter().rev() {
             self.comes_later(wait);
             let id = wait.public_id(&self.state.meta.stem);
-            let kind = outcome::pause_kind(&[json!({ "kind": wait.kind.as_str() })]);
+            let kind = outcome::pause_kind([wait.kind.as_str()].into_iter());
             self.add(
                 wait.created_us,
                 "run.paused",

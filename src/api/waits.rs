@@ -9,9 +9,11 @@ use crate::api::Api;
 use crate::engine::waits::decide::{Decider, DecisionRequest};
 use crate::engine::waits::lookup::{no_wait, wait_number};
 use crate::error::{Code, Error, Result};
-use crate::json;
+use crate::json_text::JsonText;
 use crate::limits::{self, PAGE_DEFAULT, PAGE_MAX};
 use crate::page::Page;
+use crate::protocols::responses::Success;
+use crate::protocols::responses::waits::{OneWait, Wait, WaitDecided, WaitPage, WaitsDecided};
 use crate::request::between::to_thread;
 use crate::request::fields::{Body, DECISION};
 use crate::request::{FINGERPRINT, Query, Reply, ThreadRequest, ThreadRoute};
@@ -49,7 +51,7 @@ impl Api<'_> {
                     return Ok(ControlFlow::Continue(()));
                 }
                 let id = wait.public_id(&state.meta.stem);
-                let flow = page.add(|| Ok(wait.shown(state)))?;
+                let flow = page.add_text(|| JsonText::new(&wait.shown(state)))?;
                 if flow.is_continue() {
                     last = Some(id);
                 }
@@ -57,15 +59,15 @@ impl Api<'_> {
             })
         })?;
         let cursor = last.filter(|_| page.has_more());
-        let mut found: Vec<Value> = page.into_rows();
+        let mut found: Vec<JsonText<Wait<'static>>> = page.into_rows();
         if descendants && before == i64::MAX >> 10 {
             found.extend(self.waits_below(all).await?);
         }
-        Ok(Reply::json(200, &json!({ "waits": found, "cursor": cursor })))
+        Ok(Reply::json(200, &WaitPage { waits: found, cursor }))
     }
 
     /// Waits of all descendants.
-    async fn waits_below(&self, all: bool) -> Result<Vec<Value>> {
+    async fn waits_below(&self, all: bool) -> Result<Vec<JsonText<Wait<'static>>>> {
         let references: Vec<String> = self.read_mut(|state, sql| {
             Ok(state
                 .open_children(sql)?
@@ -95,7 +97,7 @@ impl Api<'_> {
         // Up to the limit of one response.
         let mut page = Page::new(PAGE_MAX);
         for wait in found {
-            if page.add(|| Ok(wait))?.is_break() {
+            if page.add_text(|| Ok(wait))?.is_break() {
                 break;
             }
         }
@@ -107,7 +109,7 @@ impl Api<'_> {
         self.read(|state, sql| {
             let number = wait_number(&state.meta.stem, id)?;
             let wait = self.waits().found_wait(state, sql, number)?;
-            Ok(Reply::json(200, &json!({ "wait": wait.shown(state) })))
+            Ok(Reply::json(200, &OneWait { wait: wait.shown(state) }))
         })
     }
 
@@ -120,7 +122,7 @@ impl Api<'_> {
         let shown = self.waits().decide(&[wanted], &decider(request), key.as_ref())?;
         let wait = shown.into_iter().next().ok_or_else(no_wait)?;
         let state = self.read(|state, _| Ok(state.status()))?;
-        Ok(Reply::json(200, &json!({ "wait": wait, "state": state })))
+        Ok(Reply::json(200, &WaitDecided { wait, state }))
     }
 
     /// `POST …/waits`: several decisions, all or none.
@@ -167,7 +169,7 @@ impl Api<'_> {
             }
             error
         })?;
-        Ok(Reply::json(200, &json!({ "waits": shown })))
+        Ok(Reply::json(200, &WaitsDecided { waits: shown }))
     }
 
     /// `DELETE …/waits/remembered`.
@@ -176,14 +178,14 @@ impl Api<'_> {
             1 => Ok(()),
             _ => waits::forget_remembered(sql),
         })?;
-        Ok(Reply::json(200, &json!({ "success": true })))
+        Ok(Reply::json(200, &Success::OK))
     }
 }
 
 /// The response of a child.
 #[derive(Deserialize)]
 struct ChildWaits {
-    waits: Vec<Value>,
+    waits: Vec<JsonText<Wait<'static>>>,
 }
 
 fn decider(request: &ThreadRequest) -> Decider<'_> {

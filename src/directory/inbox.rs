@@ -8,8 +8,10 @@ use crate::directory::store::inbox as table;
 use crate::error::{Code, Error, Result};
 use crate::host::Transactions;
 use crate::json;
+use crate::json_text::JsonText;
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
 use crate::page::Page;
+use crate::protocols::responses::waits::{InboxPage, InboxWait, WaitState};
 use crate::request::directory_call::WaitRow;
 use crate::request::{Query, Reply};
 
@@ -26,8 +28,7 @@ impl Directory {
         Ok(Reply::json(200, &json!({})))
     }
 
-    /// `GET /api/waits`: `{waits: [{id, threadId, kind, state, title, createdAt, expiresAt}], cursor}`,
-    /// newest first.
+    /// `GET /api/waits`: newest first.
     pub(super) fn waits(&self, query: &Query) -> Result<Reply> {
         let limit = query.number("limit", PAGE_DEFAULT, PAGE_MAX)?;
         let kind = query.get("kind").filter(|kind| !kind.is_empty());
@@ -41,11 +42,16 @@ impl Directory {
         let mut last = None;
         table::open(self.host.sql(), kind, behind.transpose()?, &mut |row| {
             let cursor = format!("{}.{}", row.created_at_us, row.id);
-            let flow = page.add(|| {
-                Ok(json!({
-                    "id": row.id, "threadId": row.thread, "kind": row.kind, "state": "open", "title": row.title,
-                    "createdAt": row.created_at_us, "expiresAt": row.expires_at_us,
-                }))
+            let flow = page.add_text(|| {
+                JsonText::new(&InboxWait {
+                    id: &row.id,
+                    thread_id: &row.thread,
+                    kind: &row.kind,
+                    state: WaitState::Open,
+                    title: &row.title,
+                    created_at: row.created_at_us,
+                    expires_at: row.expires_at_us,
+                })
             })?;
             if flow == ControlFlow::Continue(()) {
                 last = Some(cursor);
@@ -53,6 +59,6 @@ impl Directory {
             Ok(flow)
         })?;
         let cursor = last.filter(|_| page.has_more());
-        Ok(Reply::json(200, &json!({ "waits": page.into_rows(), "cursor": cursor })))
+        Ok(Reply::json(200, &InboxPage { waits: page.into_rows(), cursor, owners_left_out: None }))
     }
 }

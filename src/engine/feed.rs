@@ -371,7 +371,8 @@ fn opening(state: &State, followed: &RunRange, at: Position) -> Frame {
 
 /// The frame of a parked run. Clients that wait for the run to take a message in receive it as well.
 fn parked_frame(state: &State, sql: &dyn Sql, run: &Run, open: &[Wait]) -> Result<Frame> {
-    let waits: Vec<Value> = open.iter().map(|wait| wait.shown(state)).collect();
+    let kind = outcome::pause_kind(open.iter().map(|wait| wait.kind.as_str()));
+    let waits: Vec<_> = open.iter().map(|wait| wait.shown(state)).collect();
     let mut subagents = Vec::new();
     for child in waited_for(state, sql)? {
         let receipt = child.wait.map(|wait| receipts::find(sql, wait.receipt)).transpose()?.flatten();
@@ -383,7 +384,7 @@ fn parked_frame(state: &State, sql: &dyn Sql, run: &Run, open: &[Wait]) -> Resul
         }));
     }
     let data = json!({
-        "type": "run_parked", "run": run.public_id(), "pauseKind": outcome::pause_kind(&waits), "waits": waits,
+        "type": "run_parked", "run": run.public_id(), "pauseKind": kind, "waits": waits,
         "subagents": subagents,
     });
     Ok(frame("run_parked", None, data, FramePosition::At(i64::MAX)))

@@ -16,6 +16,7 @@ use crate::host::{Filter, Frame, FramePosition, Sql};
 use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
+use crate::protocols::responses::threads::ThreadState;
 use crate::store::log_record::Attempt;
 use crate::store::logs;
 use crate::store::messages::page::VisibilityFilter;
@@ -192,7 +193,7 @@ impl Thread {
         let open = open_waits(state, sql)?;
         if let Some(fields) = data.as_object_mut() {
             if !open.is_empty() {
-                fields.insert("waits".into(), open.iter().map(|wait| wait.shown(state)).collect());
+                fields.insert("waits".into(), open.iter().map(|wait| json!(wait.shown(state))).collect());
             }
             if let Some(last) = self.activity().last_progress(state, &open).filter(|_| !filter.quiet) {
                 fields.insert("progress".into(), last);
@@ -523,14 +524,14 @@ fn taken_in(state: &State, sql: &dyn Sql, before: i64) -> Result<Vec<SharedRow>>
 }
 
 impl State {
-    /// `running`, `parked`, `stopped`, `terminated` or `idle`, for clients.
-    pub(crate) fn status(&self) -> &'static str {
+    /// The state of the thread, for clients.
+    pub(crate) fn status(&self) -> ThreadState {
         match self.active() {
-            Some(run) if run.phase.is_parked() => "parked",
-            Some(_) => "running",
-            None if self.meta.terminated_us.is_some() => "terminated",
-            None if self.meta.stopped || self.queued > 0 => "stopped",
-            None => "idle",
+            Some(run) if run.phase.is_parked() => ThreadState::Parked,
+            Some(_) => ThreadState::Running,
+            None if self.meta.terminated_us.is_some() => ThreadState::Terminated,
+            None if self.meta.stopped || self.queued > 0 => ThreadState::Stopped,
+            None => ThreadState::Idle,
         }
     }
 }

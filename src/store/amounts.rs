@@ -1,4 +1,4 @@
-//! Amounts in the units of budgets, and the scopes of limits.
+//! Amounts in the units of budgets.
 
 use serde::{Deserialize, Serialize};
 
@@ -65,29 +65,5 @@ impl Amounts {
             *amount = amount.saturating_mul(i64::from(n));
         }
         self
-    }
-}
-
-/// The scope of a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum BudgetScope {
-    /// The run.
-    Run,
-    /// All runs of the thread.
-    Thread,
-    /// The parent's allocation to a subagent.
-    Parent,
-}
-
-impl BudgetScope {
-    pub(crate) const ALL: [BudgetScope; 3] = [BudgetScope::Run, BudgetScope::Thread, BudgetScope::Parent];
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            BudgetScope::Run => "run",
-            BudgetScope::Thread => "thread",
-            BudgetScope::Parent => "parent",
-        }
     }
 }

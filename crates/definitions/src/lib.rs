@@ -1,7 +1,8 @@
 //! What a developer writes: models, prompts, tools, agents and the rest, the catalog that they are compiled
 //! into, and its validation. Below them, the small modules that all crates of Bobbin use.
 //!
-//! * [`json`]: JSON to and from types. [`literal`]: the macro for JSON literals. [`error`]: the error codes of
+//! * [`json`]: JSON to and from types. [`json_text`]: JSON text with the type of its content. [`literal`]: the
+//!   macro for JSON literals. [`error`]: the error codes of
 //!   the API, with their statuses. [`limits`]: the constants of the runtime.
 //! * [`text`]: cutting and decoding of texts. [`bigrams`]: common
 //!   pairs of letters. [`tokens`]: estimates of token counts. [`dates`]: dates in queries and responses.
@@ -16,6 +17,7 @@ pub mod dates;
 pub mod definitions;
 pub mod error;
 pub mod json;
+pub mod json_text;
 pub mod limits;
 pub mod literal;
 pub mod names;

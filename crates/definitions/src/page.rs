@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::Result;
+use crate::json_text::JsonText;
 use crate::limits;
 
 /// A page that is being filled.
@@ -80,6 +81,17 @@ impl Page {
         self.add_sized(|| {
             let row = row()?;
             let bytes = json_bytes(&row);
+            Ok((row, bytes))
+        })
+    }
+}
+
+impl<T> Page<JsonText<T>> {
+    /// Adds a row of JSON text. `Break`: the page ends before this row.
+    pub fn add_text(&mut self, row: impl FnOnce() -> Result<JsonText<T>>) -> Result<ControlFlow<()>> {
+        self.add_sized(|| {
+            let row = row()?;
+            let bytes = row.get().len();
             Ok((row, bytes))
         })
     }

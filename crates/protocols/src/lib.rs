@@ -1,7 +1,8 @@
 //! The HTTP surface of Bobbin, and the protocols of other systems. The code is pure: requests and frames in,
 //! responses and text out. It opens no connection and knows no thread.
 //!
-//! * [`request`]: routes, parameters, requests to an object, replies. [`access`]: API keys, scopes, browser
+//! * [`request`]: routes, parameters, requests to an object, replies. [`responses`]: the bodies of replies, as
+//!   types. [`access`]: API keys, scopes, browser
 //!   tokens. [`trace`]: trace contexts and ids of spans.
 //! * Protocols that a deployment serves, derived from the feed of a run: [`ai_sdk`], [`openai`], [`ag_ui`],
 //!   [`mcp_server`]. They share [`sse`] (server-sent events), [`encode`] (the interface of encoders),
@@ -19,6 +20,7 @@ pub mod mcp_server;
 pub mod open_waits;
 pub mod openai;
 pub mod request;
+pub mod responses;
 pub mod run_events;
 pub mod sse;
 pub mod trace;

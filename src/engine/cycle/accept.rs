@@ -22,6 +22,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
+use crate::protocols::responses::threads::ThreadState;
 use crate::request::fields::{Body, bounded};
 use crate::request::{FOLLOWS, REPLACES, Reply, ThreadRequest};
 use crate::sdk::messages::NewAttachment;
@@ -264,10 +265,10 @@ struct AcceptedMessage {
 
 impl AcceptedMessage {
     /// The state of the thread in the response to the sender. A repeated request returns the same state.
-    fn state(&self, state: &State) -> &'static str {
+    fn state(&self, state: &State) -> ThreadState {
         match (self.row.inbound, state.status()) {
-            (Inbound::Triggers, "parked") => "parked",
-            (Inbound::Triggers, _) => "running",
+            (Inbound::Triggers, ThreadState::Parked) => ThreadState::Parked,
+            (Inbound::Triggers, _) => ThreadState::Running,
             (_, word) => word,
         }
     }

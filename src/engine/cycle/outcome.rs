@@ -67,7 +67,7 @@ pub(crate) fn of_run(
             fields.insert("result".into(), json!(result));
         }
         if run.phase.is_parked() {
-            fields.insert("pauseKind".into(), pause_kind(&waits).into());
+            fields.insert("pauseKind".into(), pause_kind(kinds(&waits)).into());
             let children = waits.iter().filter(|wait| wait.get("kind") == Some(&"subagent".into()));
             fields.insert("waitingFor".into(), children.map(without_kind).collect());
         }
@@ -108,7 +108,7 @@ pub(crate) fn error(end: &End) -> Option<Value> {
 fn open_waits(state: &mut State, sql: &dyn Sql) -> Result<Vec<Value>> {
     let mut open = match state.meta.waits {
         0 => Vec::new(),
-        _ => waits::open(sql)?.iter().map(|wait| wait.shown(state)).collect(),
+        _ => waits::open(sql)?.iter().map(|wait| json!(wait.shown(state))).collect(),
     };
     let children = state.open_children(sql)?.iter().filter_map(Child::waited_for);
     open.extend(children.map(|mut wait| {
@@ -120,13 +120,17 @@ fn open_waits(state: &mut State, sql: &dyn Sql) -> Result<Vec<Value>> {
     Ok(open)
 }
 
-/// The party that can resume a run with these waits: `human`, `external`, or `system` only.
-pub(crate) fn pause_kind(waits: &[Value]) -> &'static str {
-    let kinds = || waits.iter().filter_map(|wait| wait.get("kind").and_then(Value::as_str));
+/// The kinds of waits in their public form.
+fn kinds(waits: &[Value]) -> impl Iterator<Item = &str> + Clone {
+    waits.iter().filter_map(|wait| wait.get("kind").and_then(Value::as_str))
+}
+
+/// The party that can resume a run with waits of these kinds: `human`, `external`, or `system` only.
+pub(crate) fn pause_kind<'a>(mut kinds: impl Iterator<Item = &'a str> + Clone) -> &'static str {
     let human = ["approval", "question", "client_tool", "budget", "elicitation", "sign_in"];
     match () {
-        () if kinds().any(|kind| human.contains(&kind)) => "human",
-        () if waits.is_empty() || kinds().any(|kind| kind != "retry") => "external",
+        () if kinds.clone().any(|kind| human.contains(&kind)) => "human",
+        () if kinds.clone().next().is_none() || kinds.any(|kind| kind != "retry") => "external",
         () => "system",
     }
 }
@@ -198,7 +202,6 @@ mod tests {
 
     #[test]
     fn a_pause_is_a_persons_as_soon_as_one_wait_is() {
-        let waits = |kinds: &[&str]| kinds.iter().map(|kind| json!({ "kind": kind })).collect::<Vec<_>>();
         for (kinds, expected) in [
             (&["subagent"][..], "external"),
             (&["subagent", "approval"], "human"),
@@ -206,7 +209,7 @@ mod tests {
             (&["retry", "children"], "external"),
             (&[], "external"),
         ] {
-            assert_eq!(pause_kind(&waits(kinds)), expected, "{kinds:?}");
+            assert_eq!(pause_kind(kinds.iter().copied()), expected, "{kinds:?}");
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::store::receipts::ServerCallState;
 use crate::store::runs::{Parking, Phase};
 use crate::store::state::State;
 use crate::store::waits::{
-    DecidedBy, Decision, InputForm, SignInState, Wait, WaitData, WaitKind, WaitState, WaitingCall,
+    Decision, DecisionScope, InputForm, SignInState, Wait, WaitData, WaitKind, WaitState, WaitingCall,
 };
 use crate::store::{receipts, waits};
 use crate::work::mcp::TransportError;
@@ -238,7 +238,7 @@ impl McpClient<'_> {
             reason: Some(format!(
                 "The MCP server “{server}” wants to know who asks. Whoever follows the link signs in for this thread's owner."
             )),
-            by: DecidedBy::Thread,
+            by: DecisionScope::Thread,
             call,
             input: Some(InputForm {
                 server: server.clone(),

@@ -1,52 +1,21 @@
 //! The costs of a thread and its descendants (`GET …/cost`): sums over the attempts in the log. Each thread
 //! requests the sums of its children, so a tree is summed level by level.
 
-use std::ops::AddAssign;
-
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::engine::features::Subagents;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
+use crate::json_text::JsonText;
 use crate::limits;
 use crate::page::Page;
+use crate::protocols::responses::budgets::{ChildCost, Cost, UsageTotals};
 use crate::request::between::to_thread;
 use crate::request::{Query, Reply, ThreadRoute};
 use crate::store::children::{Child, ChildState};
 use crate::store::{children as registry, logs};
-
-/// The usage of requests to models.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct UsageTotals {
-    /// USD, for requests to models with a known price.
-    cost: f64,
-    input_tokens: i64,
-    cached_tokens: i64,
-    output_tokens: i64,
-    reasoning_tokens: i64,
-    requests: i64,
-    /// Answered requests whose cost is unknown.
-    unpriced: i64,
-    /// Whether the usage of a request is unknown. The sums then contain a budget's estimate, or lack it.
-    #[serde(default)]
-    estimated: bool,
-}
-
-impl AddAssign for UsageTotals {
-    fn add_assign(&mut self, more: UsageTotals) {
-        self.cost = rounded(self.cost + more.cost);
-        self.input_tokens += more.input_tokens;
-        self.cached_tokens += more.cached_tokens;
-        self.output_tokens += more.output_tokens;
-        self.reasoning_tokens += more.reasoning_tokens;
-        self.requests += more.requests;
-        self.unpriced += more.unpriced;
-        self.estimated |= more.estimated;
-    }
-}
 
 /// A child's response.
 #[derive(Deserialize)]
@@ -73,8 +42,8 @@ impl Subagents<'_> {
             match answer.and_then(parse_reply) {
                 Ok(CostAnswer { own, total, incomplete: more }) => {
                     descendants += total;
-                    let _full = listed.add(|| {
-                        Ok(json!({ "id": child.reference, "agent": child.agent, "own": own, "total": total }))
+                    let _full = listed.add_text(|| {
+                        JsonText::new(&ChildCost { id: &child.reference, agent: &child.agent, own, total })
                     })?;
                     incomplete.extend(more);
                 }
@@ -86,11 +55,9 @@ impl Subagents<'_> {
         let mut total = own;
         total += descendants;
         let has_more = listed.has_more();
-        let body = json!({
-            "threadId": id, "own": own, "descendants": descendants, "total": total, "children": listed.into_rows(),
-            "hasMore": has_more, "incomplete": incomplete,
-        });
-        Ok(Reply::json(200, &body))
+        let children = listed.into_rows();
+        let cost = Cost { thread_id: id, own, descendants, total, children, has_more, incomplete };
+        Ok(Reply::json(200, &cost))
     }
 
     /// `GET …/subagents` (spec §27.1).
@@ -123,16 +90,11 @@ fn parse_reply(reply: Reply) -> Result<CostAnswer> {
     crate::json::from_str(body).map_err(Error::internal)
 }
 
-/// Dollars rounded to billionths. This drops floating-point noise from the sum.
-fn rounded(dollars: f64) -> f64 {
-    (dollars * 1e9).round() / 1e9
-}
-
 /// The sums over the log.
 fn spent(sql: &dyn Sql) -> Result<UsageTotals> {
     let sums = logs::sums(sql)?;
     Ok(sums.map_or(UsageTotals::default(), |sums| UsageTotals {
-        cost: rounded(sums.cost),
+        cost: UsageTotals::rounded(sums.cost),
         input_tokens: sums.input_tokens,
         cached_tokens: sums.cached_tokens,
         output_tokens: sums.output_tokens,

@@ -17,8 +17,10 @@ use crate::engine::waits::restart::has_begun;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
+use crate::json_text::JsonText;
 use crate::limits;
 use crate::page::json_bytes;
+use crate::protocols::responses::waits as responses;
 use crate::request::fields::Body;
 use crate::sdk::scope::EntryMode;
 use crate::store::idempotency::Key;
@@ -27,7 +29,7 @@ use crate::store::messages::message_id;
 use crate::store::runs::Phase;
 use crate::store::runs::end::Reason;
 use crate::store::state::State;
-use crate::store::waits::{DecidedBy, Decision, Wait, WaitKind, WaitState};
+use crate::store::waits::{Decision, DecisionScope, Wait, WaitKind, WaitState};
 use crate::store::{receipts, waits};
 
 /// The caller of a decision.
@@ -222,13 +224,16 @@ impl Waits<'_> {
         wanted: &[DecisionRequest],
         decider: &Decider<'_>,
         key: Option<&Key>,
-    ) -> Result<Vec<Value>> {
+    ) -> Result<Vec<JsonText<responses::Wait<'static>>>> {
         if let Some(key) = key
             && self.read(|_, sql| key.replayed(sql, self.host.now_us()))?.is_some()
         {
             // Idempotent: the same request has decided these waits before.
             return self.read(|state, sql| {
-                wanted.iter().map(|one| Ok(self.found_wait(state, sql, one.wait)?.shown(state))).collect()
+                wanted
+                    .iter()
+                    .map(|one| JsonText::new(&self.found_wait(state, sql, one.wait)?.shown(state)))
+                    .collect()
             });
         }
         self.end_overdue()?;
@@ -261,7 +266,9 @@ impl Waits<'_> {
             }
             Ok(decided)
         })?;
-        let shown = self.read(|state, _| Ok(decided.waits.iter().map(|wait| wait.shown(state)).collect()))?;
+        let shown = self.read(|state, _| {
+            decided.waits.iter().map(|wait| JsonText::new(&wait.shown(state))).collect::<Result<Vec<_>>>()
+        })?;
         if decided.restarts.is_some() {
             // Reload the state, because the reply was deleted.
             self.state.borrow_mut().take();
@@ -496,7 +503,7 @@ impl Waits<'_> {
         let mut found = Vec::with_capacity(wanted.len());
         for one in wanted {
             if let Some(wait) = waits::find(sql, one.wait)? {
-                found.push(wait.shown(state));
+                found.push(json!(wait.shown(state)));
             }
         }
         let (text, details) = match (wanted, found.as_slice()) {
@@ -511,8 +518,8 @@ impl Waits<'_> {
 
 impl Wait {
     /// The wait in its public form.
-    pub(crate) fn shown(&self, state: &State) -> Value {
-        self.to_json(&state.meta, &|seq| message_id(&state.meta.stem, seq))
+    pub(crate) fn shown<'a>(&'a self, state: &'a State) -> responses::Wait<'a> {
+        self.response(&state.meta, &|seq| message_id(&state.meta.stem, seq))
     }
 }
 
@@ -520,16 +527,15 @@ fn may_decide(caller: &Caller, wait: &Wait) -> Result<()> {
     let may = match (&caller.scope, wait.asked.by) {
         // A caller who may decide the wait minted its token. The route has checked that the token is for this
         // wait.
-        (Scope::Admin | Scope::Wait(..), _) | (_, DecidedBy::Thread) => true,
-        (Scope::Owner(_), DecidedBy::Owner) => true,
-        (Scope::Owner(_), DecidedBy::Admin) | (Scope::Thread(_), DecidedBy::Owner | DecidedBy::Admin) => {
-            false
-        }
+        (Scope::Admin | Scope::Wait(..), _) | (_, DecisionScope::Thread) => true,
+        (Scope::Owner(_), DecisionScope::Owner) => true,
+        (Scope::Owner(_), DecisionScope::Admin)
+        | (Scope::Thread(_), DecisionScope::Owner | DecisionScope::Admin) => false,
     };
     if may {
         return Ok(());
     }
-    let who = if wait.asked.by == DecidedBy::Admin { "an admin" } else { "the thread's owner" };
+    let who = if wait.asked.by == DecisionScope::Admin { "an admin" } else { "the thread's owner" };
     Err(Error::new(Code::Forbidden, format!("This is for {who} to decide."))
         .hint(format!("The scope of these credentials is `{}`.", caller.scope)))
 }

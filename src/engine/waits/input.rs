@@ -16,7 +16,7 @@ use crate::mcp_client::elicit::{InputRequest, asked_by_tool, response};
 use crate::sdk::scope::{EntryMode, Scope};
 use crate::store::receipts::ServerCallState;
 use crate::store::runs::Parking;
-use crate::store::waits::{DecidedBy, InputForm, Wait, WaitData, WaitKind, WaitState, WaitingCall};
+use crate::store::waits::{DecisionScope, InputForm, Wait, WaitData, WaitKind, WaitState, WaitingCall};
 use crate::store::{receipts, waits};
 use crate::text::shorten;
 
@@ -151,7 +151,7 @@ impl Waits<'_> {
         WaitData {
             title,
             reason: at.server.map(|server| format!("The MCP server “{server}” asks this.")),
-            by: DecidedBy::Thread,
+            by: DecisionScope::Thread,
             call: Some(WaitingCall { id, tool: at.tool.name.clone(), tier: tier(at.tool), args }),
             input: Some(InputForm {
                 server: at.server.unwrap_or_default().to_owned(),

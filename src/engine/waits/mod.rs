@@ -249,7 +249,7 @@ impl Wait {
     fn frame(&self, meta: &Meta) -> WaitFrame {
         match self.state {
             WaitState::Open => {
-                let shown = self.to_json(meta, &|seq| message_id(&meta.stem, seq));
+                let shown = self.response(meta, &|seq| message_id(&meta.stem, seq));
                 WaitFrame::Opened(json!({ "wait": shown }))
             }
             state => WaitFrame::Closed(json!({

@@ -16,7 +16,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::store::state::State;
 use crate::store::waits;
-use crate::store::waits::{ApprovalScope, DecidedBy, OnExpiry, WaitData, WaitKind, WaitingCall};
+use crate::store::waits::{ApprovalScope, DecisionScope, OnExpiry, WaitData, WaitKind, WaitingCall};
 
 /// The question that must be answered before a call continues.
 pub(crate) enum Question {
@@ -75,7 +75,7 @@ impl Waits<'_> {
                 let lasts_us = seconds.map_or(limits::CLIENT_WAIT_US, in_us);
                 let asked = WaitData {
                     title: self.variables().redact(tool.description.clone()),
-                    by: DecidedBy::Thread,
+                    by: DecisionScope::Thread,
                     call: Some(call),
                     ..WaitData::default()
                 };
@@ -156,9 +156,9 @@ impl Waits<'_> {
             title: self.variables().redact(title),
             reason: approval.reason.as_ref().map(|text| self.variables().redact(filled(text, &call.args))),
             by: match approval.by {
-                Some(Approver::Thread) => DecidedBy::Thread,
-                Some(Approver::Admin) => DecidedBy::Admin,
-                Some(Approver::Owner) | None => DecidedBy::Owner,
+                Some(Approver::Thread) => DecisionScope::Thread,
+                Some(Approver::Admin) => DecisionScope::Admin,
+                Some(Approver::Owner) | None => DecisionScope::Owner,
             },
             on_expiry: if approval.on_expiry == Expiry::Fail { OnExpiry::Fail } else { OnExpiry::Deny },
             edit: approval.edit.clone(),
@@ -181,7 +181,7 @@ impl Waits<'_> {
         let title = self.variables().redact(text("question"));
         let asked = WaitData {
             title,
-            by: DecidedBy::Thread,
+            by: DecisionScope::Thread,
             choices,
             free_text,
             call: Some(call),

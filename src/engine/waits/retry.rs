@@ -8,7 +8,7 @@ use crate::host::Sql;
 use crate::limits;
 use crate::store::runs::Parking;
 use crate::store::state::State;
-use crate::store::waits::{DecidedBy, OnExpiry, Wait, WaitData, WaitKind, WaitState};
+use crate::store::waits::{DecisionScope, OnExpiry, Wait, WaitData, WaitKind, WaitState};
 use crate::text::shorten;
 
 /// The attempt after the pause.
@@ -44,7 +44,7 @@ impl Waits<'_> {
         let asked = WaitData {
             title: self.variables().redact(later.title),
             reason: Some(reason),
-            by: DecidedBy::Thread,
+            by: DecisionScope::Thread,
             on_expiry: OnExpiry::Continue,
             ..WaitData::default()
         };

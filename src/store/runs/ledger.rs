@@ -13,7 +13,8 @@ use crate::host::Sql;
 use crate::store::log_record::Attempt;
 use crate::store::{logs, receipts};
 
-pub(crate) use crate::store::amounts::{Amounts, BudgetScope};
+pub(crate) use crate::protocols::responses::budgets::BudgetScope;
+pub(crate) use crate::store::amounts::Amounts;
 pub(crate) use crate::store::budget_policy::Policy;
 
 /// Whether the run is in its last step, and why.

@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer, pairs};
 use crate::limits;
 use crate::page::json_bytes;
-use crate::store::amounts::BudgetScope;
+use crate::protocols::responses::budgets::BudgetScope;
+pub(crate) use crate::protocols::responses::waits::{DecisionScope, OnExpiry, WaitKind, WaitState};
 use crate::store::state::State;
 use crate::store::table::Table;
 pub(crate) use crate::store::waits::initial::{InitialWait, initial};
@@ -49,119 +50,6 @@ macro_rules! columns {
     };
 }
 
-/// The kind of a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WaitKind {
-    /// A decision whether a call may run.
-    Approval,
-    /// A person's answer to a question of the model.
-    Question,
-    /// The result of a call that the client performs.
-    ClientTool,
-    /// A decision whether the run may continue spending.
-    Budget,
-    /// A long pause before the next attempt at a model or a tool. It ends by itself; a client may end it
-    /// earlier.
-    Retry,
-    /// The outcomes of workers.
-    Children,
-    /// A person's answer to an MCP server's question, or a visit of its page.
-    Elicitation,
-    /// A task of an MCP server. Each expiry polls the server.
-    Task,
-    /// A person's sign-in to an MCP server. Polled, because the sign-in may complete elsewhere.
-    SignIn,
-}
-
-impl WaitKind {
-    const ALL: [WaitKind; 9] = [
-        WaitKind::Approval,
-        WaitKind::Question,
-        WaitKind::ClientTool,
-        WaitKind::Budget,
-        WaitKind::Retry,
-        WaitKind::Children,
-        WaitKind::Elicitation,
-        WaitKind::Task,
-        WaitKind::SignIn,
-    ];
-
-    /// The form in the table and for clients.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            WaitKind::Approval => "approval",
-            WaitKind::Question => "question",
-            WaitKind::ClientTool => "client_tool",
-            WaitKind::Budget => "budget",
-            WaitKind::Retry => "retry",
-            WaitKind::Children => "children",
-            WaitKind::Elicitation => "elicitation",
-            WaitKind::Task => "task",
-            WaitKind::SignIn => "sign_in",
-        }
-    }
-
-    fn parse(text: &str) -> Option<WaitKind> {
-        WaitKind::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
-}
-
-/// The state of a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WaitState {
-    Open,
-    Decided,
-    /// It expired without a decision.
-    Expired,
-    /// The run was stopped, or the thread terminated.
-    Cancelled,
-    /// The subject of the question has changed.
-    Void,
-}
-
-impl WaitState {
-    const ALL: [WaitState; 5] =
-        [WaitState::Open, WaitState::Decided, WaitState::Expired, WaitState::Cancelled, WaitState::Void];
-
-    /// The form in the table and for clients.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            WaitState::Open => "open",
-            WaitState::Decided => "decided",
-            WaitState::Expired => "expired",
-            WaitState::Cancelled => "cancelled",
-            WaitState::Void => "void",
-        }
-    }
-}
-
-/// The group that may decide.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum DecidedBy {
-    /// Everyone who may send to the thread.
-    Thread,
-    /// The thread's owner and admins.
-    #[default]
-    Owner,
-    Admin,
-}
-
-/// The outcome of a wait that expires; never an approval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum OnExpiry {
-    /// The call is denied, and the run continues.
-    #[default]
-    Deny,
-    /// The run fails.
-    Fail,
-    /// The run continues: it waited only for time.
-    Continue,
-    /// The run has one last step, for a wait about its budget.
-    Finish,
-}
-
 /// The call that waits, as shown to the person who decides. An approval runs exactly this call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WaitingCall {
@@ -183,7 +71,7 @@ pub(crate) struct WaitData {
     pub(crate) title: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    pub(crate) by: DecidedBy,
+    pub(crate) by: DecisionScope,
     pub(crate) on_expiry: OnExpiry,
     /// Arguments that the approver may change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -327,11 +215,10 @@ impl Wait {
             return Err(Error::internal("a wait has the wrong number of columns"));
         };
         let damaged = || Error::internal("a stored wait is damaged");
-        let state = state.text().unwrap_or_default();
         Ok(Wait {
             id: id.int().unwrap_or_default(),
             kind: kind.text().and_then(WaitKind::parse).ok_or_else(damaged)?,
-            state: WaitState::ALL.into_iter().find(|of| of.as_str() == state).ok_or_else(damaged)?,
+            state: state.text().and_then(WaitState::parse).ok_or_else(damaged)?,
             run: run.int(),
             receipt: receipt.int(),
             batch: batch.int(),

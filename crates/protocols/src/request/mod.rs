@@ -48,7 +48,6 @@ pub use crate::request::target::Target;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::access::Caller;
@@ -146,7 +145,7 @@ pub struct Reply {
 
 impl Reply {
     /// A response with a JSON body.
-    pub fn json(status: u16, body: &Value) -> Reply {
+    pub fn json(status: u16, body: &impl Serialize) -> Reply {
         // Written directly in its raw form. Parsing a page of messages again to check it would double the
         // cost.
         Reply { status, retry_after: None, body: to_raw_value(body).ok() }

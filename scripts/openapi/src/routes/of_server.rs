@@ -1,6 +1,7 @@
 //! The deployment.
 
 use bobbin_definitions::error::Code;
+use bobbin_protocols::responses;
 
 use crate::operation::{Operation, Scope};
 use crate::types::{agents, mcp, threads, waits};
@@ -35,12 +36,12 @@ pub(super) fn server() -> Vec<Operation> {
             Scope::Owner,
             "Lists the open waits in all threads of an owner.",
         )
-        .gives::<waits::InboxPage>(200, "Newest first."),
+        .gives::<responses::waits::InboxPage>(200, "Newest first."),
         new("listMcpServers", Scope::Admin, "Lists the MCP servers and their state.")
             .gives::<mcp::McpServers>(200, "Ordered by name."),
         new("resume", Scope::Link, "Decides a wait with the token of a link.")
             .takes::<waits::Resume>()
-            .gives::<waits::WaitDecided>(200, "The wait is decided.")
+            .gives::<responses::waits::WaitDecided>(200, "The wait is decided.")
             .fails(&[Code::InvalidToken, Code::Conflict]),
         new("signedIn", Scope::Anybody, "Receives the browser of a person who has signed in to an MCP server.")
             .says("The parameters select the waiting run, and are checked against its request. The response is a page for people.")

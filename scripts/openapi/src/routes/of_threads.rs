@@ -1,9 +1,10 @@
 //! Threads, their messages and their streams.
 
 use bobbin_definitions::error::Code;
+use bobbin_protocols::responses;
 
 use crate::operation::{Operation, Scope, schema_of};
-use crate::types::{Success, frames, messages, runs, threads};
+use crate::types::{frames, messages, runs, threads};
 
 pub(super) fn threads() -> Vec<Operation> {
     let new = Operation::new;
@@ -133,7 +134,7 @@ pub(super) fn messages() -> Vec<Operation> {
             Scope::Owner,
             "Deletes a message, and with a reply the results of its calls.",
         )
-        .gives::<Success>(200, "Deleted.")
+        .gives::<responses::Success>(200, "Deleted.")
         .fails(&[Code::MessageNotFound, Code::Conflict]),
     ]
 }

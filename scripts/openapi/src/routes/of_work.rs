@@ -1,9 +1,10 @@
 //! The work and data of threads: runs, waits, values, effects, files.
 
 use bobbin_definitions::error::Code;
+use bobbin_protocols::responses;
 
 use crate::operation::{Operation, Scope, bytes, schema_of};
-use crate::types::{Success, agents, budgets, files, logs, runs, values, waits};
+use crate::types::{agents, budgets, files, logs, runs, values, waits};
 
 pub(super) fn runs() -> Vec<Operation> {
     let new = Operation::new;
@@ -22,15 +23,15 @@ pub(super) fn runs() -> Vec<Operation> {
             Scope::Thread,
             "Returns the usage of requests to models, in this thread and its subagents.",
         )
-        .gives::<budgets::Cost>(200, "In USD and tokens."),
+        .gives::<responses::budgets::Cost>(200, "In USD and tokens."),
         new("getBudget", Scope::Thread, "Returns the limits and the usage of a thread.")
-            .gives::<budgets::ThreadBudget>(
-                200,
-                "The limits, and the spent, allocated and remaining amounts.",
-            ),
+            .gives::<responses::budgets::ThreadBudget>(
+            200,
+            "The limits, and the spent, allocated and remaining amounts.",
+        ),
         new("changeBudget", Scope::Owner, "Sets the limits of a thread or its run.")
             .takes::<budgets::BudgetChange>()
-            .gives::<budgets::ThreadBudget>(200, "The limits after the change.")
+            .gives::<responses::budgets::ThreadBudget>(200, "The limits after the change.")
             .fails(&[Code::Forbidden, Code::Conflict]),
     ]
 }
@@ -49,20 +50,20 @@ pub(super) fn waits() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new("listWaits", Scope::Thread, "Lists the waits of a thread.")
-            .gives::<waits::WaitPage>(200, "Newest first. Only open waits unless `state=all`."),
+            .gives::<responses::waits::WaitPage>(200, "Newest first. Only open waits unless `state=all`."),
         new("decideWaits", Scope::Thread, "Decides several waits, all or none.")
             .keyed()
             .takes::<waits::Decisions>()
-            .gives::<waits::WaitsDecided>(200, "All of them are decided.")
+            .gives::<responses::waits::WaitsDecided>(200, "All of them are decided.")
             .fails(&[Code::Conflict, Code::Forbidden]),
-        new("getWait", Scope::Thread, "One of them.").gives::<waits::OneWait>(200, "The wait."),
+        new("getWait", Scope::Thread, "One of them.").gives::<responses::waits::OneWait>(200, "The wait."),
         new("decideWait", Scope::Thread, "Decides a wait.")
             .keyed()
             .takes::<waits::Decision>()
-            .gives::<waits::WaitDecided>(200, "The wait is decided.")
+            .gives::<responses::waits::WaitDecided>(200, "The wait is decided.")
             .fails(&[Code::Conflict, Code::Forbidden, Code::InvalidArgs]),
         new("forgetApprovals", Scope::Owner, "Forgets the remembered approvals of a thread.")
-            .gives::<Success>(200, "The next calls need approval again."),
+            .gives::<responses::Success>(200, "The next calls need approval again."),
     ]
 }
 

@@ -179,7 +179,7 @@ pub(crate) struct ThreadDiagnostics {
     thread_id: String,
     /// The number of this thread among those of its key, from 1.
     life: i64,
-    state: super::threads::ThreadState,
+    state: bobbin_protocols::responses::threads::ThreadState,
     phase: String,
     run: Option<Object>,
     queue: Object,

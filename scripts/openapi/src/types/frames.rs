@@ -1,12 +1,12 @@
 //! Frames of streams (docs/streams.md).
 
+use bobbin_protocols::responses::threads::ThreadState;
+use bobbin_protocols::responses::waits::Wait;
 use schemars::JsonSchema;
 use serde_json::Value;
 
 use super::messages::Message;
 use super::runs::{OutcomeKind, PauseKind, RunError, RunUsage};
-use super::threads::ThreadState;
-use super::waits::Wait;
 use super::{Micros, Object};
 
 /// A frame of `/events` and `/stream`.
@@ -63,7 +63,7 @@ pub(crate) struct RunFrame {
 pub(crate) struct RunParkedFrame {
     run: String,
     pause_kind: PauseKind,
-    waits: Vec<Wait>,
+    waits: Vec<Wait<'static>>,
     /// Subagents that calls of the run wait for.
     subagents: Vec<SubagentUnderWay>,
 }
@@ -105,7 +105,7 @@ pub(crate) struct SnapshotFrame {
     partial: Option<Partial>,
     state: ThreadState,
     #[schemars(skip_serializing_if = "Option::is_none")]
-    waits: Option<Vec<Wait>>,
+    waits: Option<Vec<Wait<'static>>>,
     #[schemars(skip_serializing_if = "Option::is_none")]
     progress: Option<Object>,
 }
@@ -239,7 +239,7 @@ pub(crate) struct MessagesCutFrame {
 
 #[derive(JsonSchema)]
 pub(crate) struct WaitOpenedFrame {
-    wait: Wait,
+    wait: Wait<'static>,
     #[schemars(skip_serializing_if = "Option::is_none")]
     reference: Option<String>,
     /// Milliseconds since 1970.

@@ -171,7 +171,7 @@ pub(crate) struct Queued {
     queue_id: String,
     message_id: String,
     message: Message,
-    state: super::threads::ThreadState,
+    state: bobbin_protocols::responses::threads::ThreadState,
     /// The run that the message has started.
     run: Option<String>,
 }
@@ -207,5 +207,5 @@ pub(crate) struct Regenerated {
     run: Option<String>,
     /// The number of deleted messages. `null` in the response to a repeated request.
     deleted: Option<i64>,
-    state: super::threads::ThreadState,
+    state: bobbin_protocols::responses::threads::ThreadState,
 }

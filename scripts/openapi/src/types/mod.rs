@@ -18,17 +18,10 @@ pub(super) mod threads;
 pub(super) mod values;
 pub(super) mod waits;
 
-use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
 /// Any JSON object.
 pub(super) type Object = Map<String, Value>;
-
-/// The request has succeeded.
-#[derive(JsonSchema)]
-pub(super) struct Success {
-    success: bool,
-}
 
 /// Microseconds since 1970.
 pub(super) type Micros = i64;

@@ -2,22 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use bobbin_protocols::responses::threads::ThreadState;
 use schemars::JsonSchema;
 
 use super::agents::AgentSummary;
 use super::budgets::GivenBudget;
 use super::messages::{Attachment, ToolStatus};
 use super::{Object, Seconds};
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-pub(crate) enum ThreadState {
-    Idle,
-    Running,
-    Parked,
-    Stopped,
-    Terminated,
-}
 
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]

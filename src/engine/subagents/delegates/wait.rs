@@ -19,7 +19,7 @@ use crate::limits;
 use crate::store::children::Child;
 use crate::store::runs::Parking;
 use crate::store::state::State;
-use crate::store::waits::{AwaitedWorkers, DecidedBy, Wait, WaitData, WaitKind, WaitState};
+use crate::store::waits::{AwaitedWorkers, DecisionScope, Wait, WaitData, WaitKind, WaitState};
 use crate::store::{receipts, waits};
 
 /// Whether to wait until all required workers have ended.
@@ -63,7 +63,12 @@ impl Delegates<'_> {
             receipt,
             batch: asked.batch,
             digest: String::new(),
-            asked: WaitData { title, by: DecidedBy::Thread, workers: Some(awaited), ..WaitData::default() },
+            asked: WaitData {
+                title,
+                by: DecisionScope::Thread,
+                workers: Some(awaited),
+                ..WaitData::default()
+            },
             lasts_us: asked.lasts_us,
         };
         let opened = self.waits().open_wait(state, sql, new)?;
