@@ -31,11 +31,11 @@ mod trace;
 mod waits;
 
 use crate::access::{Action, no_thread};
-use crate::engine::effects::schedule::Initiator;
 use crate::engine::features::handle;
 use crate::engine::thread::{LostFrames, Thread};
 use crate::error::{Code, Error, Result};
 use crate::host::http;
+use crate::protocols::responses::values::Initiator;
 use crate::request::fields::Body;
 use crate::request::{RawResponse, Reply, StreamRoute, ThreadRequest, ThreadRoute};
 use futures::future::LocalBoxFuture;

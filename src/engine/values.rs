@@ -11,8 +11,10 @@ use crate::engine::features::KeyValues;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
+use crate::json_text::JsonText;
 use crate::limits;
-use crate::page::Page;
+use crate::page::{Page, json_bytes};
+use crate::protocols::responses::values::{ListedValue, OneValue, ValuePage, ValueSet};
 use crate::request::fields::{Body, shallow};
 use crate::request::{Query, Reply};
 use crate::store::state::State;
@@ -98,13 +100,32 @@ impl KeyValues<'_> {
     pub(crate) fn get_values(&self, query: &Query) -> Result<Reply> {
         if let Some(key) = query.get("key") {
             let value = self.value(key)?.ok_or_else(|| no_value(key))?;
-            return Ok(Reply::json(200, &json!({ "key": key, "value": value })));
+            return Ok(Reply::json(200, &OneValue { key, value }));
         }
-        Ok(Reply::json(200, &self.values(query)?))
+        let page = self.values(query, |row| {
+            let text = JsonText::new(&row)?;
+            let bytes = text.get().len();
+            Ok((text, bytes))
+        })?;
+        Ok(Reply::json(200, &page))
     }
 
-    /// A page of values by key.
-    pub(super) fn values(&self, query: &Query) -> Result<Value> {
+    /// A page of values by key, for code.
+    pub(super) fn values_for_code(&self, query: &Query) -> Result<Value> {
+        let page = self.values(query, |row| {
+            let value = json!(row);
+            let bytes = json_bytes(&value);
+            Ok((value, bytes))
+        })?;
+        Ok(json!(page))
+    }
+
+    /// A page of values by key. `written`: a row with its bytes as JSON.
+    fn values<'a, Row>(
+        &self,
+        query: &'a Query,
+        written: impl Fn(ListedValue<'_>) -> Result<(Row, usize)>,
+    ) -> Result<ValuePage<'a, Row>> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
         let prefix = query.get("prefix").unwrap_or_default();
@@ -112,21 +133,18 @@ impl KeyValues<'_> {
         let after = query.get("cursor").filter(|cursor| !cursor.is_empty()).map(key_of).transpose()?;
         self.read(|_, sql| {
             let found = find(sql, prefix, search)?;
-            let total = found.len();
+            let total = found.len() as u64;
             let rest = found.iter().skip_while(|key| after.as_ref().is_some_and(|after| key <= &after));
             let (mut page, mut last) = (Page::new(limit), None);
             for key in rest.skip(offset as usize) {
-                if page.add(|| entry(sql, key))?.is_break() {
+                if page.add_sized(|| written(entry(sql, key)?))?.is_break() {
                     break;
                 }
                 last = Some(key);
             }
             let cursor = last.filter(|_| page.has_more()).map(|key| URL_SAFE_NO_PAD.encode(key));
             let values = page.into_rows();
-            Ok(json!({
-                "values": values, "total": total, "limit": limit, "offset": offset, "prefix": prefix,
-                "search": search, "cursor": cursor,
-            }))
+            Ok(ValuePage { values, total, limit, offset, prefix, search, cursor })
         })
     }
 
@@ -144,8 +162,8 @@ impl KeyValues<'_> {
             let error = Error::new(Code::PreconditionFailed, message);
             return Err(error.at("ifValue").hint("Read it again: somebody else wrote it."));
         }
-        let body = json!({ "key": key, "value": value, "previousKey": previous, "deleted": value.is_null() });
-        Ok(Reply::json(200, &body))
+        let deleted = value.is_null();
+        Ok(Reply::json(200, &ValueSet { key, value, previous_key: previous, deleted }))
     }
 
     /// `DELETE …/kv?key=`: succeeds even if there is none.
@@ -174,19 +192,15 @@ fn find(sql: &dyn Sql, prefix: &str, search: &str) -> Result<Vec<String>> {
 
 /// Reads one value of a page by a lookup of its own: found keys are scattered, and a value between may have a
 /// megabyte.
-fn entry(sql: &dyn Sql, key: &str) -> Result<Value> {
+fn entry<'a>(sql: &dyn Sql, key: &'a str) -> Result<ListedValue<'a>> {
     let ValueRow { text, updated_us } = table::find(sql, key)?
         .ok_or_else(|| Error::internal(format!("the value “{key}” went away while it was read")))?;
-    let mut json = json!({ "key": key, "size": text.len(), "updatedAt": updated_us });
     // A damaged value must not hide the others.
-    let (field, value) = match parsed(key, &text) {
-        Ok(value) => ("value", value),
-        Err(error) => ("damaged", error.into_message().into()),
+    let (value, damaged) = match parsed(key, &text) {
+        Ok(value) => (Some(value), None),
+        Err(error) => (None, Some(error.into_message())),
     };
-    if let Some(fields) = json.as_object_mut() {
-        fields.insert(field.to_owned(), value);
-    }
-    Ok(json)
+    Ok(ListedValue { key, size: text.len() as u64, updated_at: updated_us, value, damaged })
 }
 
 fn value(sql: &dyn Sql, key: &str) -> Result<Option<Value>> {

@@ -1,21 +1,20 @@
 //! Requests to one memory, in a thread or in its own object, and their responses (docs/memory.md).
 
-use serde_json::Value;
-
 use crate::definitions::MemoryScope;
 use crate::error::{Code, Error, Result};
-use crate::json;
+use crate::json_text::JsonText;
 use crate::limits;
 use crate::memory::MemoryStore;
 use crate::memory::documents::{NewDocument, check_tags};
 use crate::memory::extract::text_of;
-use crate::memory::search::{Mode, SearchQuery, SearchResults, check_query};
+use crate::memory::search::{Hit, Mode, SearchQuery, SearchResults, check_query};
 use crate::page::Page;
+use crate::protocols::responses::logs::LogEntry;
+use crate::protocols::responses::memories::{MemoryFound, MemoryLogs, OneDocument};
 use crate::request::fields::Body;
 use crate::request::thread_id::from_random;
 use crate::request::{MemoryRoute, Query, Reply};
 use crate::store::logs;
-use crate::store::memory::docs::Doc;
 use crate::work::timeout::Deadline;
 
 /// The fields of a document.
@@ -69,31 +68,22 @@ pub(crate) async fn answer(memory_store: &MemoryStore<'_>, request: MemoryReques
         MemoryRoute::Clear => memory_store.clear().map(|()| Reply::empty(204)),
         MemoryRoute::AddDocument => {
             let document = document_of(memory_store, request)?;
-            Ok(Reply::json(202, &json!({ "document": document_json(&memory_store.add(document)?) })))
+            Ok(Reply::json(202, &OneDocument { document: memory_store.add(document)?.response() }))
         }
         MemoryRoute::ListDocuments => Ok(Reply::json(200, &memory_store.list(request.query)?)),
         MemoryRoute::Logs => Ok(Reply::json(200, &logged(memory_store, request.query)?)),
         MemoryRoute::GetDocument(id) => {
-            Ok(Reply::json(200, &json!({ "document": document_json(&memory_store.document(id)?) })))
+            Ok(Reply::json(200, &OneDocument { document: memory_store.document(id)?.response() }))
         }
         MemoryRoute::DeleteDocument(id) => memory_store.delete(id).map(|()| Reply::empty(204)),
         MemoryRoute::Search => {
             let wanted = wanted_of(request.body, memory_store.memory.retrieval.top_k)?;
             let found = search(memory_store, SearchQuery { requests: request.requests, ..wanted }).await?;
-            let results: Vec<Value> = found
-                .hits
-                .iter()
-                .map(|hit| {
-                    json!({
-                        "score": hit.score, "text": hit.text, "document": hit.document, "chunk": hit.chunk,
-                        "start": hit.start, "end": hit.end, "title": hit.title, "url": hit.url,
-                    })
-                })
-                .collect();
-            let mut body = json!({ "results": results, "degraded": found.degraded });
-            if let (Some(error), Some(fields)) = (found.error, body.as_object_mut()) {
-                fields.insert("error".to_owned(), format!("embedding_failed: {error}").into());
-            }
+            let body = MemoryFound {
+                results: found.hits.iter().map(Hit::response).collect(),
+                degraded: found.degraded,
+                error: found.error.as_ref().map(|error| format!("embedding_failed: {error}")),
+            };
             Ok(Reply::json(200, &body))
         }
     }
@@ -116,7 +106,7 @@ async fn search(memory_store: &MemoryStore<'_>, wanted: SearchQuery) -> Result<S
 
 /// Requests of a shared memory to its model, newest first. Those of a thread's own memory are in the thread's
 /// log.
-fn logged(memory_store: &MemoryStore<'_>, query: &Query) -> Result<Value> {
+fn logged(memory_store: &MemoryStore<'_>, query: &Query) -> Result<MemoryLogs> {
     let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
     let before = match query.get("cursor").filter(|cursor| !cursor.is_empty()) {
         None => i64::MAX >> 11,
@@ -133,7 +123,7 @@ fn logged(memory_store: &MemoryStore<'_>, query: &Query) -> Result<Value> {
     if logs::is_there(memory_store.sql()) {
         logs::page(memory_store.sql(), before, |entry| {
             let id = entry.public_id();
-            let flow = page.add(|| Ok(Value::Object(entry.fields())))?;
+            let flow = page.add_text(|| JsonText::new(&LogEntry(entry.fields())))?;
             if flow.is_continue() {
                 last = Some(id);
             }
@@ -141,11 +131,7 @@ fn logged(memory_store: &MemoryStore<'_>, query: &Query) -> Result<Value> {
         })?;
     }
     let cursor = last.filter(|_| page.has_more());
-    Ok(json!({ "logs": page.into_rows(), "cursor": cursor }))
-}
-
-fn document_json(doc: &Doc) -> Value {
-    doc.to_json()
+    Ok(MemoryLogs { logs: page.into_rows(), cursor })
 }
 
 fn document_of(memory_store: &MemoryStore<'_>, request: MemoryRequest<'_>) -> Result<NewDocument> {

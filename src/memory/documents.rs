@@ -9,9 +9,11 @@ use crate::definitions::skill::hash;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
+use crate::json_text::JsonText;
 use crate::limits;
 use crate::memory::{MemoryStore, PendingWork};
 use crate::page::Page;
+use crate::protocols::responses::memories::{DocumentPage, MemoryInfo, MemoryState};
 use crate::request::Query;
 use crate::store::memory as stores;
 use crate::store::memory::docs::{Doc, DocState};
@@ -140,7 +142,7 @@ impl MemoryStore<'_> {
     }
 
     /// Lists the documents, newest first.
-    pub(super) fn list(&self, query: &Query) -> Result<Value> {
+    pub(super) fn list(&self, query: &Query) -> Result<DocumentPage> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let before = match query.get("cursor").filter(|cursor| !cursor.is_empty()) {
             None => i64::MAX >> 11,
@@ -158,7 +160,7 @@ impl MemoryStore<'_> {
                     return Ok(ControlFlow::Continue(()));
                 }
                 let id = doc.public_id();
-                let flow = page.add(|| Ok(doc.to_json()))?;
+                let flow = page.add_text(|| JsonText::new(&doc.response()))?;
                 if flow.is_continue() {
                     last = Some(id);
                 }
@@ -166,7 +168,7 @@ impl MemoryStore<'_> {
             })?;
         }
         let cursor = last.filter(|_| page.has_more());
-        Ok(json!({ "documents": page.into_rows(), "cursor": cursor }))
+        Ok(DocumentPage { documents: page.into_rows(), cursor })
     }
 
     /// The row of this memory; `None` before its first document.
@@ -207,27 +209,28 @@ impl MemoryStore<'_> {
     }
 
     /// Describes the memory in numbers.
-    pub(super) fn describe(&self) -> Result<Value> {
+    pub(super) fn describe(&self) -> Result<MemoryInfo<'_>> {
         let memory = self.memory;
-        let mut told = json!({
-            "name": memory.name, "description": memory.description, "scope": memory.scope,
-            "documents": 0, "chunks": 0, "bytes": 0, "embedding": memory.embedding, "state": "ready",
-        });
-        let Some(store) = self.store_row()? else { return Ok(told) };
+        let info = MemoryInfo {
+            name: &memory.name,
+            description: &memory.description,
+            scope: memory.scope,
+            documents: 0,
+            chunks: 0,
+            bytes: 0,
+            embedding: memory.embedding.as_deref(),
+            state: MemoryState::Ready,
+        };
+        let Some(store) = self.store_row()? else { return Ok(info) };
         let sql = self.sql();
         let state = match docs::unfinished(sql, store.id)? {
-            _ if store.embedding != self.identity() || store.entered.is_some() => "reindexing",
-            None => "ready",
-            Some(doc) if doc.state == DocState::Partial => "partial",
-            Some(_) => "indexing",
+            _ if store.embedding != self.identity() || store.entered.is_some() => MemoryState::Reindexing,
+            None => MemoryState::Ready,
+            Some(doc) if doc.state == DocState::Partial => MemoryState::Partial,
+            Some(_) => MemoryState::Indexing,
         };
-        if let Some(fields) = told.as_object_mut() {
-            fields.insert("documents".to_owned(), docs::number(sql, store.id)?.into());
-            fields.insert("chunks".to_owned(), store.chunks.into());
-            fields.insert("bytes".to_owned(), stores::bytes(sql, store.id)?.into());
-            fields.insert("state".to_owned(), state.into());
-        }
-        Ok(told)
+        let (documents, bytes) = (docs::number(sql, store.id)?, stores::bytes(sql, store.id)?);
+        Ok(MemoryInfo { documents, chunks: store.chunks, bytes, state, ..info })
     }
 }
 

@@ -12,6 +12,7 @@ use crate::memory::embed::VectorRequest;
 use crate::memory::fuse::{Side, fuse};
 use crate::memory::notes::MESSAGE;
 use crate::memory::{MemoryStore, PendingWork};
+use crate::protocols::responses::memories::PlaceFound;
 use crate::store::memory as stores;
 use crate::store::memory::chunks::Chunk;
 use crate::store::memory::pages::Question;
@@ -63,6 +64,22 @@ pub(crate) struct Hit {
     pub(crate) at_us: i64,
     /// Numbers of its chunks.
     pub(crate) chunks: Vec<i64>,
+}
+
+impl Hit {
+    /// The public form.
+    pub(super) fn response(&self) -> PlaceFound<'_> {
+        PlaceFound {
+            score: self.score,
+            text: &self.text,
+            document: &self.document,
+            chunk: self.chunk,
+            start: self.start,
+            end: self.end,
+            title: self.title.as_deref(),
+            url: self.url.as_deref(),
+        }
+    }
 }
 
 /// The results of a search.

@@ -3,11 +3,10 @@
 use chrono::{DateTime, Utc};
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
-use serde_json::Value;
 
 use crate::error::{Code, Error, Result, unstopped};
-use crate::json;
 use crate::limits;
+use crate::protocols::responses::values as responses;
 
 /// A validated repetition.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,10 +115,11 @@ impl Repeat {
     }
 
     /// The form for clients: `{"every": ms}` or `{"cron": "…"}`.
-    pub(super) fn to_json(&self) -> Value {
+    /// The public form.
+    pub(super) fn into_response(self) -> responses::Repetition {
         match self {
-            Repeat::Every(ms) => json!({ "every": ms }),
-            Repeat::Cron(text, _) => json!({ "cron": text }),
+            Repeat::Every(ms) => responses::Repetition { every: Some(ms), cron: None },
+            Repeat::Cron(text, _) => responses::Repetition { every: None, cron: Some(text) },
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::error::{Code, Error, Result};
 use crate::json;
 use crate::limits;
 use crate::page::Page;
+use crate::protocols::responses::values::{EffectAction, EffectChanged, EffectPage, Initiator, OneEffect};
 use crate::request::fields::{Body, shallow};
 use crate::request::{Query, Reply, ThreadRequest};
 use crate::sdk::effects::{NewEffect, at_time};
@@ -28,13 +29,6 @@ struct SubagentCall {
     /// The field with the time.
     field: &'static str,
     repeat: Option<Repeat>,
-}
-
-/// The initiator of a cancellation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Initiator {
-    Agent,
-    User,
 }
 
 impl Effects<'_> {
@@ -66,7 +60,7 @@ impl Effects<'_> {
         self.read(|state, sql| {
             let effect = rows::by_id(sql, id)?
                 .ok_or_else(|| Error::internal("the effect went away as it was scheduled"))?;
-            Ok(Reply::json(201, &json!({ "effect": effect.to_json(&state.meta.stem) })))
+            Ok(Reply::json(201, &OneEffect { effect: effect.response(&state.meta.stem) }))
         })
     }
 
@@ -173,11 +167,8 @@ impl Effects<'_> {
             }
             let total = counts.open + counts.ended;
             let has_more = offset as usize + page.len() < total as usize;
-            let body = json!({
-                "effects": page.into_rows(), "total": total, "upcomingCount": counts.open, "limit": limit,
-                "offset": offset, "hasMore": has_more,
-            });
-            Ok(Reply::json(200, &body))
+            let (effects, upcoming_count) = (page.into_rows(), counts.open);
+            Ok(Reply::json(200, &EffectPage { effects, total, upcoming_count, limit, offset, has_more }))
         })
     }
 
@@ -185,7 +176,7 @@ impl Effects<'_> {
     pub(crate) fn get_effect(&self, id: &str) -> Result<Reply> {
         self.read(|state, sql| {
             let effect = rows::find(&state.meta.stem, sql, id)?;
-            Ok(Reply::json(200, &json!({ "effect": effect.to_json(&state.meta.stem) })))
+            Ok(Reply::json(200, &OneEffect { effect: effect.response(&state.meta.stem) }))
         })
     }
 
@@ -232,8 +223,8 @@ impl Effects<'_> {
             Ok(effect)
         })?;
         self.announce_effect(&effect)?;
-        let by = if by == Initiator::User { "user" } else { "agent" };
-        Ok(Reply::json(200, &json!({ "action": "canceled", "id": id, "canceledBy": by })))
+        let (action, canceled_by) = (EffectAction::Canceled, Some(by));
+        Ok(Reply::json(200, &EffectChanged { action, id, canceled_by, replayed_id: None }))
     }
 
     /// `POST …/effects/:id/run`: a waiting effect becomes due now. For an ended or a repeating effect, a copy
@@ -257,7 +248,8 @@ impl Effects<'_> {
                 })?;
                 self.ephemeral.notify_alarm();
                 self.announce_effect(&effect)?;
-                Ok(Reply::json(200, &json!({ "action": "ran", "id": id })))
+                let action = EffectAction::Ran;
+                Ok(Reply::json(200, &EffectChanged { action, id, canceled_by: None, replayed_id: None }))
             }
             _ => {
                 let args: Value = crate::json::from_str(&effect.args).unwrap_or(Value::Null);
@@ -266,7 +258,8 @@ impl Effects<'_> {
                 let copy = Effect { replay_of, ..Effect::new(effect.name, effect.args, now, now) };
                 let copy = self.add_effect(copy, None, &Scope::default(), now)?;
                 let copy = self.read(|state, _| Ok(effect_id(&state.meta.stem, copy)))?;
-                Ok(Reply::json(200, &json!({ "action": "replayed", "id": id, "replayedId": copy })))
+                let (action, replayed_id) = (EffectAction::Replayed, Some(copy));
+                Ok(Reply::json(200, &EffectChanged { action, id, canceled_by: None, replayed_id }))
             }
         }
     }
@@ -276,7 +269,7 @@ impl Effects<'_> {
         if !self.has_listeners() {
             return Ok(());
         }
-        let effect = self.read(|state, _| Ok(effect.to_json(&state.meta.stem)))?;
+        let effect = self.read(|state, _| Ok(json!(effect.response(&state.meta.stem))))?;
         self.emit("effect_changed", effect);
         Ok(())
     }

@@ -64,7 +64,7 @@ impl ThreadApi for ThreadHandle {
     }
 
     fn values(&self, query: &Query) -> Result<Value> {
-        self.thread.key_values().values(query)
+        self.thread.key_values().values_for_code(query)
     }
 
     fn add_message(&self, message: NewMessage, wakes: WakeMode, key: Option<&str>) -> Result<String> {

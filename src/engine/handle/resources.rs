@@ -8,6 +8,7 @@ use crate::definitions::{Catalog, ReferenceKind};
 use crate::engine::handle::ThreadHandle;
 use crate::engine::thread::Thread;
 use crate::error::{Error, Result};
+use crate::json;
 use crate::request::Query;
 use crate::sdk::resources::{Keys, ResourcesApi};
 use crate::sdk::scope::Scope;
@@ -29,7 +30,7 @@ impl ResourcesApi for ThreadHandle {
     }
 
     fn logs(&self, query: &Query) -> Result<Value> {
-        self.thread.records().logs(query)
+        Ok(json!(self.thread.records().logs(query)?))
     }
 }
 

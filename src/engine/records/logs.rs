@@ -10,6 +10,7 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::page::Page;
+use crate::protocols::responses::logs::LogPage;
 use crate::request::{Query, Reply};
 use crate::store::messages::{message_id, message_seq};
 use crate::store::receipts::Receipt;
@@ -25,7 +26,7 @@ impl Records<'_> {
     }
 
     /// A page of the log.
-    pub(crate) fn logs(&self, query: &Query) -> Result<Value> {
+    pub(crate) fn logs(&self, query: &Query) -> Result<LogPage> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let offset = query.number("offset", 0, 10_000)? as usize;
         let ascending = match query.get("order") {
@@ -53,7 +54,7 @@ impl Records<'_> {
                 }
             }
             let has_more = page.has_more();
-            Ok(json!({ "logs": page.into_rows(), "total": total, "hasMore": has_more }))
+            Ok(LogPage { logs: page.into_rows(), total, has_more })
         })
     }
 

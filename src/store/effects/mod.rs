@@ -11,8 +11,11 @@ use serde_json::Value;
 use crate::error::{Code, Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::json;
+use crate::json_text::JsonText;
 use crate::limits;
 use crate::page::Page;
+use crate::protocols::responses::values as responses;
+pub(crate) use crate::protocols::responses::values::EffectStatus as Status;
 use crate::store::repeat::Repeat;
 use crate::store::table::Table;
 
@@ -36,53 +39,17 @@ macro_rules! columns {
     };
 }
 
-/// The status of an effect (spec §10.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
-    Pending,
-    /// An attempt is running, or was when the process crashed.
-    Processing,
-    Completed,
-    /// Failed for good: every attempt failed, or it cannot run at all.
-    Failed,
-    /// Cancelled by code of the agent, or by the thread's termination.
-    AgentCanceled,
-    UserCanceled,
-}
-
-impl Status {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Status::Pending => "pending",
-            Status::Processing => "processing",
-            Status::Completed => "completed",
-            Status::Failed => "failed",
-            Status::AgentCanceled => "agent_canceled",
-            Status::UserCanceled => "user_canceled",
-        }
-    }
-
-    /// An unknown status counts as failed, so that no other effect waits for the row.
-    fn parse(text: &str) -> Status {
-        match text {
-            "pending" => Status::Pending,
-            "processing" => Status::Processing,
-            "completed" => Status::Completed,
-            "agent_canceled" => Status::AgentCanceled,
-            "user_canceled" => Status::UserCanceled,
-            _ => Status::Failed,
-        }
-    }
-
-    /// The first column of the index: 0 has ended, 1 waits, 2 is running.
-    const fn open(self) -> i64 {
-        match self {
-            Status::Pending => 1,
-            Status::Processing => 2,
-            Status::Completed | Status::Failed | Status::AgentCanceled | Status::UserCanceled => 0,
-        }
+/// The first column of the index: 0 has ended, 1 waits, 2 is running.
+const fn open(status: Status) -> i64 {
+    match status {
+        Status::Pending => 1,
+        Status::Processing => 2,
+        Status::Completed | Status::Failed | Status::AgentCanceled | Status::UserCanceled => 0,
     }
 }
+
+/// A page of effects that is being filled.
+type EffectRows = Page<JsonText<responses::Effect<'static>>>;
 
 /// One effect. Times are microseconds since 1970.
 #[derive(Clone, Debug)]
@@ -178,7 +145,7 @@ impl Effect {
                 ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             ),
             &[
-                Param::Int(self.status.open()),
+                Param::Int(open(self.status)),
                 Param::Int(self.id),
                 Param::Text(self.status.as_str()),
                 Param::Int(self.at_us),
@@ -202,7 +169,7 @@ impl Effect {
             "UPDATE effects SET open = ?, status = ?, at_us = ?, repeats = ?, scheduled_us = ?, occurrence = ?,
                 attempts = ?, error = ? WHERE id = ?",
             &[
-                Param::Int(self.status.open()),
+                Param::Int(open(self.status)),
                 Param::Text(self.status.as_str()),
                 Param::Int(self.at_us),
                 self.repeats.as_ref().into(),
@@ -237,27 +204,26 @@ impl Effect {
         format!("{thread}/{}", self.key())
     }
 
-    pub(crate) fn to_json(&self, thread: &str) -> Value {
-        let ended = self.status.open() == 0;
-        let args: Value = crate::json::from_str(&self.args).unwrap_or(Value::Null);
-        let repeat = self.repeat().ok().flatten();
-        json!({
-            "id": effect_id(thread, self.id),
-            "name": self.name,
-            "args": args,
-            "status": self.status.as_str(),
-            "scheduledAt": self.scheduled_us,
-            "dueAt": (!ended).then_some(self.at_us),
-            "endedAt": ended.then_some(self.at_us),
-            "createdAt": self.created_us,
-            "repeat": repeat.map(|repeat| repeat.to_json()),
-            "occurrence": (self.occurrence > 0).then_some(self.occurrence),
-            "attempts": self.attempts,
-            "error": self.error,
-            "occurrenceOf": self.of.map(|id| effect_id(thread, id)),
-            "replayedFrom": self.replay_of.map(|id| effect_id(thread, id)),
-            "idempotencyKey": self.idempotency_key(thread),
-        })
+    /// The public form.
+    pub(crate) fn response(&self, thread: &str) -> responses::Effect<'_> {
+        let ended = open(self.status) == 0;
+        responses::Effect {
+            id: effect_id(thread, self.id),
+            name: &self.name,
+            args: crate::json::from_str(&self.args).unwrap_or(Value::Null),
+            status: self.status,
+            scheduled_at: self.scheduled_us,
+            due_at: (!ended).then_some(self.at_us),
+            ended_at: ended.then_some(self.at_us),
+            created_at: self.created_us,
+            repeat: self.repeat().ok().flatten().map(Repeat::into_response),
+            occurrence: (self.occurrence > 0).then_some(self.occurrence),
+            attempts: self.attempts,
+            error: self.error.as_deref(),
+            occurrence_of: self.of.map(|id| effect_id(thread, id)),
+            replayed_from: self.replay_of.map(|id| effect_id(thread, id)),
+            idempotency_key: self.idempotency_key(thread),
+        }
     }
 }
 
@@ -329,7 +295,7 @@ pub(crate) fn next_after(sql: &dyn Sql, now: i64) -> Result<Option<i64>> {
 
 /// Open effects, the next one first, after the first `offset`. Only ids are sorted, because rows may be
 /// large; rows are read until the page is full.
-pub(crate) fn upcoming(sql: &dyn Sql, thread: &str, page: &mut Page, offset: u32) -> Result<()> {
+pub(crate) fn upcoming(sql: &dyn Sql, thread: &str, page: &mut EffectRows, offset: u32) -> Result<()> {
     let statement = concat!(
         "SELECT ",
         columns!(),
@@ -340,13 +306,12 @@ pub(crate) fn upcoming(sql: &dyn Sql, thread: &str, page: &mut Page, offset: u32
         sql,
         statement,
         &[Param::Int(i64::from(page.room()) + 1), Param::Int(i64::from(offset))],
-        thread,
-        page,
+        &mut |effect| page.add_text(|| JsonText::new(&effect.response(thread))),
     )
 }
 
 /// Ended effects, the last one first, after the first `offset`.
-pub(crate) fn ended(sql: &dyn Sql, thread: &str, page: &mut Page, offset: u32) -> Result<()> {
+pub(crate) fn ended(sql: &dyn Sql, thread: &str, page: &mut EffectRows, offset: u32) -> Result<()> {
     let statement = concat!(
         "SELECT ",
         columns!(),
@@ -356,8 +321,7 @@ pub(crate) fn ended(sql: &dyn Sql, thread: &str, page: &mut Page, offset: u32) -
         sql,
         statement,
         &[Param::Int(i64::from(page.room()) + 1), Param::Int(i64::from(offset))],
-        thread,
-        page,
+        &mut |effect| page.add_text(|| JsonText::new(&effect.response(thread))),
     )
 }
 
@@ -370,17 +334,16 @@ pub(crate) fn scheduled(sql: &dyn Sql, thread: &str, page: &mut Page, name: Opti
              ORDER BY open DESC, at_us, id LIMIT -1)
           CROSS JOIN effects ON id = wanted"
     );
-    fill(sql, statement, &[name.into()], thread, page)
+    fill(sql, statement, &[name.into()], &mut |effect| page.add(|| Ok(json!(effect.response(thread)))))
 }
 
 fn fill(
     sql: &dyn Sql,
     statement: &'static str,
     params: &[Param<'_>],
-    thread: &str,
-    page: &mut Page,
+    add: &mut dyn FnMut(Effect) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
-    sql.each(statement, params, &mut |cells| page.add(|| Ok(Effect::read(cells)?.to_json(thread))))
+    sql.each(statement, params, &mut |cells| add(Effect::read(cells)?))
 }
 
 fn read(sql: &dyn Sql, statement: &'static str, params: &[Param<'_>]) -> Result<Vec<Effect>> {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
-use crate::json;
+use crate::protocols::responses::memories::{Document, DocumentState};
 use crate::store::table::Table;
 
 /// `tags`: `,a,b,`. `next`: the generation that is being indexed, or `gen`. `chunks`, `done`: the number of
@@ -67,10 +67,13 @@ impl DocState {
     }
 
     /// The state for clients.
-    fn shown(self) -> &'static str {
+    const fn response(self) -> DocumentState {
         match self {
-            DocState::Refused => DocState::Partial.as_str(),
-            state => state.as_str(),
+            DocState::Queued => DocumentState::Queued,
+            DocState::Indexing => DocumentState::Indexing,
+            DocState::Partial | DocState::Refused => DocumentState::Partial,
+            DocState::Ready => DocumentState::Ready,
+            DocState::Failed => DocumentState::Failed,
         }
     }
 }
@@ -106,16 +109,27 @@ impl Doc {
         public_id(self.id)
     }
 
-    pub(crate) fn to_json(&self) -> Value {
+    /// The public form.
+    pub(crate) fn response(&self) -> Document<'_> {
         let cut = self.state != DocState::Queued;
-        let meta =
+        let metadata =
             self.meta.as_deref().and_then(|text| crate::json::from_str::<Map<String, Value>>(text).ok());
-        json!({
-            "id": self.public_id(), "key": self.key, "source": self.source, "title": self.title, "url": self.url,
-            "mimeType": self.mime, "tags": self.tags, "metadata": meta, "state": self.state.shown(),
-            "chunks": cut.then_some(self.chunks), "done": self.done, "error": self.error,
-            "createdAt": self.created_us, "updatedAt": self.updated_us,
-        })
+        Document {
+            id: self.public_id(),
+            key: &self.key,
+            source: &self.source,
+            title: self.title.as_deref(),
+            url: self.url.as_deref(),
+            mime_type: self.mime.as_deref(),
+            tags: &self.tags,
+            metadata,
+            state: self.state.response(),
+            chunks: cut.then_some(self.chunks),
+            done: self.done,
+            error: self.error.as_deref(),
+            created_at: self.created_us,
+            updated_at: self.updated_us,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The log of a thread (docs/runs.md).
 
-use bobbin_definitions::json_text::JsonText;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Object;
 
@@ -31,7 +31,8 @@ struct LogEntryFields {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogPage {
-    pub logs: Vec<JsonText<LogEntry>>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<LogEntryFields>"))]
+    pub logs: Vec<Value>,
     pub total: i64,
     pub has_more: bool,
 }

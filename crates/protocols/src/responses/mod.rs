@@ -8,7 +8,10 @@
 #![expect(missing_docs, reason = "a field or value without a text is described by its name")]
 
 pub mod budgets;
+pub mod logs;
+pub mod memories;
 pub mod threads;
+pub mod values;
 pub mod waits;
 
 use serde::Serialize;

@@ -21,7 +21,7 @@ pub struct OneValue<'a> {
 pub struct ListedValue<'a> {
     pub key: &'a str,
     /// Bytes of JSON.
-    pub size: usize,
+    pub size: u64,
     pub updated_at: Micros,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
@@ -30,12 +30,13 @@ pub struct ListedValue<'a> {
     pub damaged: Option<String>,
 }
 
+// A row is a `ListedValue`: text for clients, JSON for code.
 /// A page of values, by key.
 #[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ValuePage<'a> {
-    pub values: Vec<JsonText<ListedValue<'static>>>,
-    pub total: usize,
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ValuePage"))]
+pub struct ValuePage<'a, Row> {
+    pub values: Vec<Row>,
+    pub total: u64,
     pub limit: u32,
     pub offset: u32,
     pub prefix: &'a str,
@@ -197,8 +198,7 @@ pub struct OneEffect<'a> {
 #[cfg(feature = "schema")]
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged)]
-#[expect(dead_code, reason = "its schema is used")]
 pub enum Values {
     One(OneValue<'static>),
-    Page(ValuePage<'static>),
+    Page(ValuePage<'static, ListedValue<'static>>),
 }

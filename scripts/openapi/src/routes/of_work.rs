@@ -4,7 +4,7 @@ use bobbin_definitions::error::Code;
 use bobbin_protocols::responses;
 
 use crate::operation::{Operation, Scope, bytes, schema_of};
-use crate::types::{agents, budgets, files, logs, runs, values, waits};
+use crate::types::{agents, budgets, files, runs, values, waits};
 
 pub(super) fn runs() -> Vec<Operation> {
     let new = Operation::new;
@@ -40,9 +40,9 @@ pub(super) fn logs() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new("listLogs", Scope::Thread, "Lists log entries: requests to models, calls and events.")
-            .gives::<logs::LogPage>(200, "A page."),
+            .gives::<responses::logs::LogPage>(200, "A page."),
         new("getLog", Scope::Thread, "Returns a log entry with its stored bodies.")
-            .gives::<logs::LogEntry>(200, "The entry."),
+            .gives::<responses::logs::LogEntry>(200, "The entry."),
     ]
 }
 
@@ -71,24 +71,25 @@ pub(super) fn values() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new("getValues", Scope::Thread, "Returns a value, or a page of values.")
-            .gives::<values::Values>(200, "With `key` that value, otherwise a page."),
+            .gives::<responses::values::Values>(200, "With `key` that value, otherwise a page."),
         new("setValue", Scope::Owner, "Sets, deletes or renames a value.")
             .takes::<values::NewValue>()
-            .gives::<values::ValueSet>(200, "The stored value.")
+            .gives::<responses::values::ValueSet>(200, "The stored value.")
             .fails(&[Code::PreconditionFailed, Code::TooLarge]),
         new("deleteValue", Scope::Owner, "Deletes a value.").gives_nothing(204, "There is none now."),
         new("listEffects", Scope::Thread, "Lists the effects of a thread.")
-            .gives::<values::EffectPage>(200, "Scheduled effects first."),
+            .gives::<responses::values::EffectPage>(200, "Scheduled effects first."),
         new("scheduleEffect", Scope::Owner, "Schedules an effect.")
             .keyed()
             .takes::<values::NewEffect>()
-            .gives::<values::EffectScheduled>(201, "The effect is scheduled.")
+            .gives::<responses::values::OneEffect>(201, "The effect is scheduled.")
             .fails(&[Code::Conflict, Code::TooLarge]),
-        new("getEffect", Scope::Thread, "One of them.").gives::<values::OneEffect>(200, "The effect."),
+        new("getEffect", Scope::Thread, "One of them.")
+            .gives::<responses::values::OneEffect>(200, "The effect."),
         new("runEffect", Scope::Owner, "Runs an effect now, or again.")
-            .gives::<values::EffectChanged>(200, "The effect is due."),
+            .gives::<responses::values::EffectChanged>(200, "The effect is due."),
         new("cancelEffect", Scope::Owner, "Cancels an effect.")
-            .gives::<values::EffectChanged>(200, "The effect is cancelled.")
+            .gives::<responses::values::EffectChanged>(200, "The effect is cancelled.")
             .fails(&[Code::Conflict]),
     ]
 }
