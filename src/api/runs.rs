@@ -1,14 +1,13 @@
 //! `GET …/runs` and `GET …/runs/:run`: the runs of a thread, and the outcome of each.
 
-use serde_json::Value;
-
 use crate::api::Api;
 use crate::api::trace;
 use crate::engine::cycle::outcome;
 use crate::error::{Code, Error, Result};
-use crate::json;
+use crate::json_text::JsonText;
 use crate::limits;
 use crate::page::Page;
+use crate::protocols::responses::runs::{ListedRun, RunPage};
 use crate::request::{Query, Reply, ThreadRequest};
 use crate::store::messages::message_id;
 use crate::store::runs::Run;
@@ -27,9 +26,9 @@ impl Api<'_> {
         self.read(|state, sql| {
             let thread = &state.meta.stem;
             let mut page = Page::new(limit);
-            Run::newest(sql, before, &mut |run| page.add(|| Ok(listed(&run, thread))))?;
+            Run::newest(sql, before, &mut |run| page.add_text(|| JsonText::new(&listed(&run, thread))))?;
             let has_more = page.has_more();
-            Ok(Reply::json(200, &json!({ "runs": page.into_rows(), "hasMore": has_more })))
+            Ok(Reply::json(200, &RunPage { runs: page.into_rows(), has_more }))
         })
     }
 
@@ -48,16 +47,13 @@ impl Api<'_> {
             };
             let mut body = outcome::of_run(state, sql, &run, None, now)?;
             if run.phase.is_parked() {
-                self.waits().add_token(state, sql, &request.caller, &mut body)?;
+                body.token = self.waits().decision_token(state, sql, &request.caller)?;
             }
-            if let Some(fields) = body.as_object_mut() {
-                fields.insert("startedAt".into(), run.started_us.into());
-                fields.insert("endedAt".into(), run.end.as_ref().map(|end| end.at_us).into());
-                if wants_trace {
-                    let (entries, truncated) = trace::of_run(state, sql, &run)?;
-                    fields.insert("trace".into(), entries.into());
-                    fields.insert("truncated".into(), truncated.into());
-                }
+            body.started_at = Some(run.started_us);
+            body.ended_at = Some(run.end.as_ref().map(|end| end.at_us));
+            if wants_trace {
+                let (events, truncated) = trace::of_run(state, sql, &run)?;
+                (body.trace, body.truncated) = (Some(events), Some(truncated));
             }
             Ok(Reply::json(200, &body))
         })
@@ -70,18 +66,18 @@ fn number(id: &str) -> Option<i64> {
 }
 
 /// A run as an entry of the list.
-fn listed(run: &Run, thread: &str) -> Value {
+fn listed(run: &Run, thread: &str) -> ListedRun {
     let end = run.end.as_ref();
-    json!({
-        "run": run.public_id(),
-        "status": outcome::status(run),
-        "outcome": outcome::outcome(run),
-        "reason": end.map(|end| end.reason.as_str()),
-        "error": end.and_then(outcome::error),
-        "messageId": (run.step > 0).then(|| message_id(thread, run.block)),
-        "steps": run.step,
-        "diagnostics": run.diagnostics.len(),
-        "startedAt": run.started_us,
-        "endedAt": end.map(|end| end.at_us),
-    })
+    ListedRun {
+        run: run.public_id(),
+        status: outcome::status(run),
+        outcome: outcome::outcome(run),
+        reason: end.map(|end| end.reason.as_str()),
+        error: end.and_then(outcome::error),
+        message_id: (run.step > 0).then(|| message_id(thread, run.block)),
+        steps: run.step,
+        diagnostics: run.diagnostics.len() as u64,
+        started_at: run.started_us,
+        ended_at: end.map(|end| end.at_us),
+    }
 }

@@ -4,13 +4,13 @@
 
 use serde_json::Value;
 
-use crate::json;
 use crate::models::size::{CALL, MESSAGE};
+use crate::protocols::responses::runs::StepTokens;
 use crate::tokens::tokens;
 
-/// `{system, tools, messages}`, each multiplied by `factor`, which turns an estimate into the model's own
+/// The tokens of each part, multiplied by `factor`, which turns an estimate into the model's own
 /// count.
-pub(super) fn of_request(body: &Value, factor: f64) -> Value {
+pub(super) fn of_request(body: &Value, factor: f64) -> StepTokens {
     let list = |name: &str| body.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let mut messages = list("messages").iter().chain(list("input")).peekable();
     let system = match body.get("system").or_else(|| body.get("instructions")) {
@@ -20,7 +20,7 @@ pub(super) fn of_request(body: &Value, factor: f64) -> Value {
     let tools: usize = list("tools").iter().map(tool).sum();
     let messages: usize = messages.map(message).sum();
     let counted = |tokens: usize| (tokens as f64 * factor).round() as u64;
-    json!({ "system": counted(system), "tools": counted(tools), "messages": counted(messages) })
+    StepTokens { system: counted(system), tools: counted(tools), messages: counted(messages) }
 }
 
 fn is_system(message: &Value) -> bool {
@@ -69,6 +69,7 @@ const NO_TEXTS: [&str; 11] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json;
 
     #[test]
     fn the_forms_of_all_providers_have_the_same_parts() {
@@ -85,10 +86,10 @@ mod tests {
         ];
         for form in &forms {
             let parts = of_request(form, 1.0);
-            assert!(parts["system"].as_u64().unwrap().abs_diff(tokens("You add.") as u64) <= MESSAGE as u64);
-            assert_eq!(parts["messages"], MESSAGE + tokens("Two and two?"), "{form}");
+            assert!(parts.system.abs_diff(tokens("You add.") as u64) <= MESSAGE as u64);
+            assert_eq!(parts.messages, (MESSAGE + tokens("Two and two?")) as u64, "{form}");
             let expected = CALL + tokens("add") + tokens("Adds numbers.") + tokens(&schema.to_string());
-            assert_eq!(parts["tools"], expected, "{form}");
+            assert_eq!(parts.tools, expected as u64, "{form}");
         }
     }
 
@@ -96,9 +97,9 @@ mod tests {
     fn images_are_no_texts_and_estimates_follow_the_models_own_count() {
         let image = json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,AAAA" } });
         let body = json!({ "messages": [{ "role": "user", "content": [image, { "type": "text", "text": "Look." }] }] });
-        let once = of_request(&body, 1.0)["messages"].as_u64().unwrap();
+        let once = of_request(&body, 1.0).messages;
         assert_eq!(once, (MESSAGE + tokens("Look.")) as u64);
-        assert_eq!(of_request(&body, 2.0)["messages"], 2 * once);
-        assert_eq!(of_request(&json!(null), 1.0), json!({ "system": 0, "tools": 0, "messages": 0 }));
+        assert_eq!(of_request(&body, 2.0).messages, 2 * once);
+        assert_eq!(of_request(&json!(null), 1.0), StepTokens { system: 0, tools: 0, messages: 0 });
     }
 }

@@ -17,6 +17,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
 use crate::models::{CachedJson, ChatMessage, ChatRequest, openai};
+use crate::protocols::responses::runs::{RequestSource, StepRequest};
 use crate::request::Reply;
 use crate::store::messages::{Row, message_seq, not_found};
 use crate::store::runs::Run;
@@ -46,22 +47,21 @@ impl Api<'_> {
         self.variables().ready_env().await?;
         let mut asked = self.read(|state, sql| asked_of(state, sql, id))?;
         let (source, body, messages) = match asked.body.take() {
-            Some(body) => ("stored", body, None),
+            Some(body) => (RequestSource::Stored, body, None),
             None => {
                 let request = self.rebuilt(&asked)?;
                 let body = RawValue::from_string(openai::request::written(&request));
-                ("rebuilt", body.map_err(Error::internal)?, Some(request.messages.len()))
+                (RequestSource::Rebuilt, body.map_err(Error::internal)?, Some(request.messages.len() as u64))
             }
         };
         let log = asked.log.map(|log| format!("l_{log}"));
         let model = asked.model.as_deref().unwrap_or_default();
         let factor = self.read(|state, _| Ok(state.meta.calibration.factor(model)))?;
         let read = crate::json::from_str(body.get()).map_err(Error::internal)?;
-        let head = json!({
-            "message": id, "source": source, "prompt": asked.prompt, "model": asked.model, "log": log, "messages": messages,
-            "tokens": step_parts::of_request(&read, factor),
-        });
-        Ok(Reply { body: Some(with_body(&head, &body)?), ..Reply::empty(200) })
+        let tokens = step_parts::of_request(&read, factor);
+        let (prompt, model) = (&*asked.prompt, asked.model.as_deref());
+        let body = &*body;
+        Ok(Reply::json(200, &StepRequest { message: id, source, prompt, model, log, messages, tokens, body }))
     }
 
     /// The request, rebuilt from the stored rows.
@@ -192,11 +192,4 @@ fn turn_of(entries: &[Entry], asked: &LoggedReply) -> i64 {
         turn = row.seq;
     }
     turn
-}
-
-/// The head, and the body unchanged.
-fn with_body(head: &Value, body: &RawValue) -> Result<Box<RawValue>> {
-    let head = head.to_string();
-    let open = head.strip_suffix('}').unwrap_or(&head);
-    RawValue::from_string(format!("{open},\"body\":{}}}", body.get())).map_err(Error::internal)
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::definitions::subagent::dotted;
 use crate::engine::cycle::outcome;
@@ -13,6 +13,7 @@ use crate::host::Sql;
 use crate::json;
 use crate::limits;
 use crate::page::Page;
+use crate::protocols::responses::runs::TraceEvent;
 use crate::store::children::open;
 use crate::store::logs::Entry;
 use crate::store::messages as rows;
@@ -32,10 +33,10 @@ const LAST: u32 = 3;
 const SNAPSHOT: &str = "agent.loop.snapshot";
 
 /// An entry with its time.
-type DatedEntry = (i64, Value);
+type DatedEntry = (i64, TraceEvent);
 
 /// The entries of a run, and whether some are left out.
-pub(super) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Value>, bool)> {
+pub(super) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<TraceEvent>, bool)> {
     let thread = &state.meta.stem;
     let mut between = EventCollector::new(state, sql, run);
     logs::of_run(sql, run.id, &mut |row| between.log(&row))?;
@@ -56,8 +57,14 @@ pub(super) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Val
         run.started_us,
         json!({ "agent": agent(state, sql, run)?, "trigger": trigger(sql, run, thread)? }),
     );
-    for value in std::iter::once(start).chain(told.into_iter().map(|(_, value)| value)) {
-        if trace.add_sized(|| Ok((value.clone(), page::json_bytes(&value))))?.is_break() {
+    for event in std::iter::once(start).chain(told.into_iter().map(|(_, event)| event)) {
+        if trace
+            .add_sized(|| {
+                let bytes = page::json_bytes(&event);
+                Ok((event, bytes))
+            })?
+            .is_break()
+        {
             break;
         }
     }
@@ -67,14 +74,8 @@ pub(super) fn of_run(state: &State, sql: &dyn Sql, run: &Run) -> Result<(Vec<Val
     Ok((entries, truncated))
 }
 
-fn entry(kind: &str, at_us: i64, data: Value) -> Value {
-    let mut fields = Map::new();
-    fields.insert("kind".into(), kind.into());
-    fields.insert("at".into(), dates::iso(at_us).into());
-    if !data.is_null() {
-        fields.insert("data".into(), data);
-    }
-    Value::Object(fields)
+fn entry(kind: &str, at_us: i64, data: Value) -> TraceEvent {
+    TraceEvent { kind: kind.to_owned(), at: dates::iso(at_us), data }
 }
 
 /// The agent at the start of the run: the current one, unless another took over since.
@@ -94,7 +95,7 @@ fn trigger(sql: &dyn Sql, run: &Run, thread: &str) -> Result<Option<String>> {
 }
 
 /// The result of the run, and its end.
-fn ending(sql: &dyn Sql, run: &Run, thread: &str) -> Result<Vec<Value>> {
+fn ending(sql: &dyn Sql, run: &Run, thread: &str) -> Result<Vec<TraceEvent>> {
     let Some(end) = &run.end else { return Ok(Vec::new()) };
     let mut entries = Vec::new();
     if let Some(reply) = outcome::reply_of(sql, run)? {
@@ -193,7 +194,7 @@ impl<'a> EventCollector<'a> {
 
     /// The values at its start, if an earlier run has written them.
     fn snapshot(&mut self) -> Result<()> {
-        let own = self.told.iter().any(|(_, entry)| entry.get("kind").is_some_and(|kind| kind == SNAPSHOT));
+        let own = self.told.iter().any(|(_, entry)| entry.kind == SNAPSHOT);
         let Some(hash) = self.run.snapshot.as_deref().filter(|_| !own) else { return Ok(()) };
         if let Some(text) = logs::snapshot_before(self.sql, self.run.id, hash)? {
             let data = crate::json::from_str(&text).unwrap_or_default();

@@ -363,7 +363,7 @@ fn opening(state: &State, followed: &RunRange, at: Position) -> Frame {
         "type": "run",
         "run": run.map(Run::public_id),
         "agent": state.meta.agent,
-        "state": run.map_or("queued", outcome::status),
+        "state": run.map_or_else(|| json!("queued"), |run| json!(outcome::status(run))),
         "startedAt": run.map(|run| run.started_us),
     });
     frame("run", Some(at.id(&state.meta.stem)), data, FramePosition::At(i64::MAX))

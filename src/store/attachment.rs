@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::protocols::responses::messages as responses;
+pub(crate) use crate::protocols::responses::messages::AttachmentFlaw as Flaw;
 use crate::tokens::tokens;
 
 /// An attachment of a stored message.
@@ -41,6 +43,24 @@ impl AttachmentRef {
         image + tokens(&self.note())
     }
 
+    /// The public form.
+    pub(crate) fn response(&self) -> responses::Attachment<'_> {
+        responses::Attachment {
+            id: &self.id,
+            kind: match self.r#type {
+                Kind::File => responses::AttachmentType::File,
+            },
+            path: &self.path,
+            name: &self.name,
+            mime_type: &self.mime_type,
+            size: self.size,
+            width: self.width,
+            height: self.height,
+            description: self.description.as_deref(),
+            not_shown: self.not_shown,
+        }
+    }
+
     /// A line that describes it to a model.
     pub(crate) fn note(&self) -> String {
         let Self { name, mime_type, size, path, .. } = self;
@@ -48,14 +68,14 @@ impl AttachmentRef {
             (Some(width), Some(height)) => format!(", {width}×{height}"),
             _ => String::new(),
         };
-        let flaw = self.not_shown.map_or(String::new(), |flaw| format!("; not shown: {}", flaw.why()));
+        let flaw = self.not_shown.map_or(String::new(), |flaw| format!("; not shown: {}", why(flaw)));
         let description = self.description.as_ref().map_or(String::new(), |text| format!(": {}", line(text)));
         format!("[attached: {} ({mime_type}, {size} bytes{pixels}) at {path}{flaw}{description}]", line(name))
     }
 
     /// The line for an attachment whose bytes turned out not to be an image.
     pub(crate) fn not_shown_note(&self, flaw: Flaw) -> String {
-        format!("[not shown: {}: {}]", self.path, flaw.why())
+        format!("[not shown: {}: {}]", self.path, why(flaw))
     }
 }
 
@@ -65,29 +85,13 @@ pub(crate) enum Kind {
     File,
 }
 
-/// The reason why a file declared as an image is not sent to models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Flaw {
-    /// Its bytes have none of the four formats.
-    NoImage,
-    /// It is truncated.
-    CutOff,
-    /// It has more pixels on a side than providers accept.
-    TooManyPixels,
-    /// It has more bytes than providers accept.
-    TooManyBytes,
-}
-
-impl Flaw {
-    /// The reason, for a model.
-    const fn why(self) -> &'static str {
-        match self {
-            Flaw::NoImage => "its content is no PNG, JPEG, GIF or WebP image",
-            Flaw::CutOff => "its content is only a part of an image",
-            Flaw::TooManyPixels => "it has too many pixels",
-            Flaw::TooManyBytes => "it is too large",
-        }
+/// The flaw, for a model.
+const fn why(flaw: Flaw) -> &'static str {
+    match flaw {
+        Flaw::NoImage => "its content is no PNG, JPEG, GIF or WebP image",
+        Flaw::CutOff => "its content is only a part of an image",
+        Flaw::TooManyPixels => "it has too many pixels",
+        Flaw::TooManyBytes => "it is too large",
     }
 }
 

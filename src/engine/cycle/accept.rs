@@ -467,7 +467,9 @@ impl Thread {
         let now = self.host.now_us();
         self.read_mut(|state, sql| {
             let mut body = outcome::for_client(state, sql, outcome, now)?;
-            self.waits().add_token(state, sql, caller, &mut body)?;
+            if let Some(token) = self.waits().decision_token(state, sql, caller)? {
+                body.set_token(token);
+            }
             Ok(Reply::json(200, &body))
         })
     }

@@ -1,16 +1,19 @@
 //! The outcome of a run, in one format for waiting clients and for later reads (docs/runs.md).
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::engine::ephemeral::MessageOutcome;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
+use crate::protocols::responses::runs::{Artefact, OutcomeKind, PauseKind, RunError, RunOutcome, RunStatus};
 use crate::store::children::Child;
 use crate::store::messages as rows;
 use crate::store::messages::{Row, SharedRow};
 use crate::store::runs::Run;
 use crate::store::runs::end::{End, Outcome};
+use crate::store::runs::session_result::SessionResult;
 use crate::store::runs::usage::Usage;
 use crate::store::state::State;
 use crate::store::waits;
@@ -21,11 +24,40 @@ pub(in crate::engine) fn for_client(
     sql: &dyn Sql,
     outcome: MessageOutcome,
     now: i64,
+<<<<<<< HEAD
 ) -> Result<Value> {
     match outcome {
         MessageOutcome::Stopped | MessageOutcome::Parked(None) => Ok(held(state)),
         MessageOutcome::Parked(Some(run)) => of_run(state, sql, &run, None, now),
         MessageOutcome::Ended(run, answer) => of_run(state, sql, &run, answer, now),
+=======
+) -> Result<VerdictOutcome> {
+    let outcome = match verdict {
+        Verdict::Stopped | Verdict::Parked(None) => return Ok(VerdictOutcome::Held(held(state))),
+        Verdict::Parked(Some(run)) => of_run(state, sql, &run, None, now)?,
+        Verdict::Ended(run, answer) => of_run(state, sql, &run, answer, now)?,
+    };
+    Ok(VerdictOutcome::Run(Box::new(outcome)))
+}
+
+/// The response for a waiting client.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(in crate::engine) enum VerdictOutcome {
+    Run(Box<RunOutcome>),
+    /// No run has taken the message in.
+    Held(Value),
+}
+
+impl VerdictOutcome {
+    /// Sets the token to decide the only open question.
+    pub(in crate::engine) fn set_token(&mut self, token: String) {
+        match self {
+            VerdictOutcome::Run(outcome) => outcome.token = Some(token),
+            VerdictOutcome::Held(Value::Object(fields)) => _ = fields.insert("token".into(), token.into()),
+            VerdictOutcome::Held(_) => {}
+        }
+>>>>>>> 34514b12 (api: messages, runs, their outcomes and traces are types)
     }
 }
 
@@ -36,7 +68,7 @@ pub(crate) fn of_run(
     run: &Run,
     answer: Option<SharedRow>,
     now: i64,
-) -> Result<Value> {
+) -> Result<RunOutcome> {
     let thread = state.meta.stem.clone();
     let reply = match answer.as_ref().filter(|row| row.is_reply() && row.seq == run.block) {
         Some(reply) => Some(reply.clone()),
@@ -50,58 +82,58 @@ pub(crate) fn of_run(
     let message = told.map(|row| row.to_json(&thread, false));
     let waits = if run.phase.is_parked() { open_waits(state, sql)? } else { Vec::new() };
     let usage = Usage::of(state, sql, run, now)?;
-    let mut fields = json!({
-        "run": run.public_id(),
-        "status": status(run),
-        "message": message,
-        "outcome": outcome(run),
-        "reason": reason(run, &waits),
-        "artefact": artefact(run, reply.as_deref(), &thread),
-        "token": null,
-        "error": run.end.as_ref().and_then(error),
-        "diagnostics": run.diagnostics.to_json(),
-        "usage": usage,
-    });
-    if let Some(fields) = fields.as_object_mut() {
-        if let Some(result) = &run.result {
-            fields.insert("result".into(), json!(result));
-        }
-        if run.phase.is_parked() {
-            fields.insert("pauseKind".into(), pause_kind(kinds(&waits)).into());
-            let children = waits.iter().filter(|wait| wait.get("kind") == Some(&"subagent".into()));
-            fields.insert("waitingFor".into(), children.map(without_kind).collect());
-        }
-        fields.insert("waits".into(), waits.into());
-    }
-    Ok(fields)
+    let parked = run.phase.is_parked();
+    let children = || waits.iter().filter(|wait| wait.get("kind") == Some(&"subagent".into()));
+    Ok(RunOutcome {
+        run: Some(run.public_id()),
+        status: status(run),
+        message,
+        outcome: outcome(run),
+        reason: Some(reason(run, &waits)),
+        artefact: artefact(run, reply.as_deref(), &thread),
+        token: None,
+        error: run.end.as_ref().and_then(error),
+        diagnostics: run.diagnostics.response(),
+        usage: Some(usage),
+        result: run.result.as_ref().map(SessionResult::response),
+        pause_kind: parked.then(|| pause_kind(kinds(&waits))),
+        waiting_for: parked.then(|| children().map(without_kind).collect()),
+        waits,
+        started_at: None,
+        ended_at: None,
+        trace: None,
+        truncated: None,
+    })
 }
 
-/// `ok`, `paused`, `error` or `running`.
-pub(crate) fn status(run: &Run) -> &'static str {
+/// The state of a run.
+pub(crate) fn status(run: &Run) -> RunStatus {
     match &run.end {
-        Some(end) if end.reason.outcome() == Outcome::Completed => "ok",
-        Some(_) => "error",
-        None if run.phase.is_parked() => "paused",
-        None => "running",
+        Some(end) if end.reason.outcome() == Outcome::Completed => RunStatus::Ok,
+        Some(_) => RunStatus::Error,
+        None if run.phase.is_parked() => RunStatus::Paused,
+        None => RunStatus::Running,
     }
 }
 
-/// `completed`, `failed`, `stopped` or `parked`; `None` while it runs.
-pub(crate) fn outcome(run: &Run) -> Option<&'static str> {
-    match &run.end {
-        Some(end) => Some(end.reason.outcome().as_str()),
-        None => run.phase.is_parked().then_some("parked"),
+/// The outcome; `None` while it runs.
+pub(crate) fn outcome(run: &Run) -> Option<OutcomeKind> {
+    match run.end.as_ref().map(|end| end.reason.outcome()) {
+        Some(Outcome::Completed) => Some(OutcomeKind::Completed),
+        Some(Outcome::Failed) => Some(OutcomeKind::Failed),
+        Some(Outcome::Stopped) => Some(OutcomeKind::Stopped),
+        None => run.phase.is_parked().then_some(OutcomeKind::Parked),
     }
 }
 
 /// The code and text of a run's failure or stop.
-pub(crate) fn error(end: &End) -> Option<Value> {
+pub(crate) fn error(end: &End) -> Option<RunError> {
     if end.reason.outcome() == Outcome::Completed {
         return None;
     }
     let stopped = || format!("The run was stopped ({}).", end.reason.as_str());
     let text = end.message.clone().unwrap_or_else(stopped);
-    Some(json!({ "code": end.reason.as_str(), "message": text }))
+    Some(RunError { code: end.reason.as_str(), message: text })
 }
 
 /// The open waits of a parked run, each with its `kind`.
@@ -125,13 +157,13 @@ fn kinds(waits: &[Value]) -> impl Iterator<Item = &str> + Clone {
     waits.iter().filter_map(|wait| wait.get("kind").and_then(Value::as_str))
 }
 
-/// The party that can resume a run with waits of these kinds: `human`, `external`, or `system` only.
-pub(crate) fn pause_kind<'a>(mut kinds: impl Iterator<Item = &'a str> + Clone) -> &'static str {
+/// The party that can resume a run with waits of these kinds.
+pub(crate) fn pause_kind<'a>(mut kinds: impl Iterator<Item = &'a str> + Clone) -> PauseKind {
     let human = ["approval", "question", "client_tool", "budget", "elicitation", "sign_in"];
     match () {
-        () if kinds.clone().any(|kind| human.contains(&kind)) => "human",
-        () if kinds.clone().next().is_none() || kinds.any(|kind| kind != "retry") => "external",
-        () => "system",
+        () if kinds.clone().any(|kind| human.contains(&kind)) => PauseKind::Human,
+        () if kinds.clone().next().is_none() || kinds.any(|kind| kind != "retry") => PauseKind::External,
+        () => PauseKind::System,
     }
 }
 
@@ -181,14 +213,14 @@ fn failure_of(sql: &dyn Sql, run: &Run, end: &End, known: Option<&SharedRow>) ->
 }
 
 /// The products of a run: its last reply, its files and its result.
-fn artefact(run: &Run, reply: Option<&Row>, thread: &str) -> Value {
+fn artefact(run: &Run, reply: Option<&Row>, thread: &str) -> Artefact {
     let message = reply.map(|row| row.to_json(thread, false));
     let shown = message.as_ref().and_then(|message| message.get("attachments")).and_then(Value::as_array);
     let files = match &run.result {
         Some(result) => json!(result.attachments),
         None => shown.into_iter().flatten().filter_map(|file| file.get("path").cloned()).collect(),
     };
-    json!({ "message": message, "files": files, "result": run.result })
+    Artefact { message, files, result: run.result.as_ref().map(SessionResult::response) }
 }
 
 fn without_kind(wait: &Value) -> Value {
@@ -203,11 +235,11 @@ mod tests {
     #[test]
     fn a_pause_is_a_persons_as_soon_as_one_wait_is() {
         for (kinds, expected) in [
-            (&["subagent"][..], "external"),
-            (&["subagent", "approval"], "human"),
-            (&["retry"], "system"),
-            (&["retry", "children"], "external"),
-            (&[], "external"),
+            (&["subagent"][..], PauseKind::External),
+            (&["subagent", "approval"], PauseKind::Human),
+            (&["retry"], PauseKind::System),
+            (&["retry", "children"], PauseKind::External),
+            (&[], PauseKind::External),
         ] {
             assert_eq!(pause_kind(kinds.iter().copied()), expected, "{kinds:?}");
         }

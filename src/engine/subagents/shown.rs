@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
+use crate::protocols::responses::messages::SubagentFacts;
 use crate::store::children::Child;
 use crate::store::children::open::find;
 use crate::store::messages::Row;
@@ -22,24 +23,26 @@ pub(crate) fn message(state: &State, sql: &dyn Sql, row: &Row) -> Result<Value> 
 pub(crate) fn project(state: &State, sql: &dyn Sql, message: &mut Value) -> Result<()> {
     let reference = message.get("subagent_id").and_then(Value::as_str);
     let child = reference.map(|reference| find(state, sql, reference)).transpose()?.flatten();
-    if let (Some(child), Some(fields)) = (child, message.as_object_mut()) {
-        fields.extend(facts(&child).into_iter().map(|(name, value)| (name.to_owned(), value)));
+    if let (Some(child), Some(fields)) = (child, message.as_object_mut())
+        && let Value::Object(facts) = json!(facts(&child))
+    {
+        fields.extend(facts);
     }
     Ok(())
 }
 
-fn facts(child: &Child) -> [(&'static str, Value); 8] {
+fn facts(child: &Child) -> SubagentFacts<'_> {
     let facts = &child.facts;
-    [
-        ("subagent_name", json!(child.agent)),
-        ("subagent_title", json!(facts.title)),
-        ("subagent_description", json!(facts.description)),
-        ("subagent_status", json!(child.status)),
-        ("subagent_resumable", json!(facts.resumable)),
-        ("subagent_blocking", json!(facts.blocking)),
-        ("subagent_thread_name", json!(facts.name)),
-        ("subagent_spawn_group_id", json!(facts.group)),
-    ]
+    SubagentFacts {
+        subagent_name: &child.agent,
+        subagent_title: facts.title.as_deref(),
+        subagent_description: &facts.description,
+        subagent_status: &child.status,
+        subagent_resumable: facts.resumable,
+        subagent_blocking: facts.blocking,
+        subagent_thread_name: facts.name.as_deref(),
+        subagent_spawn_group_id: facts.group.as_deref(),
+    }
 }
 
 /// A child's entry in lists for models. A worker is listed by the id that models know.

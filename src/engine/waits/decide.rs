@@ -472,30 +472,30 @@ impl Waits<'_> {
         }
     }
 
-    /// Adds a token to an outcome, with which the only open wait can be decided without keys. Requires a
-    /// caller who may decide it, and a deployment that mints tokens.
-    pub(crate) fn add_token(
+    /// A token to decide the only open wait without keys. Requires a caller who may decide it, and a
+    /// deployment that mints tokens.
+    pub(crate) fn decision_token(
         &self,
         state: &State,
         sql: &dyn Sql,
         caller: &Caller,
-        outcome: &mut Value,
-    ) -> Result<()> {
+    ) -> Result<Option<String>> {
         if state.meta.waits != 1 {
-            return Ok(());
+            return Ok(None);
         }
         let open = waits::open(sql)?;
-        let Some(wait) = open.first().filter(|wait| may_decide(caller, wait).is_ok()) else { return Ok(()) };
+        let Some(wait) = open.first().filter(|wait| may_decide(caller, wait).is_ok()) else {
+            return Ok(None);
+        };
         let secret =
             self.host.var("BOBBIN_TOKEN_SECRET").filter(|secret| secret.len() >= MINIMUM_SECRET_BYTES);
-        let (Some(secret), Some(fields)) = (secret, outcome.as_object_mut()) else { return Ok(()) };
+        let Some(secret) = secret else { return Ok(None) };
         let scope = Scope::Wait(state.meta.thread_id.clone(), wait.public_id(&state.meta.stem));
         let now = self.host.now_us();
         let most = i64::try_from(limits::WAIT_TOKEN_S).unwrap_or(0);
         let left = (wait.deadline_us() - now) / limits::SECOND_US;
         let minted = token::mint(secret.as_bytes(), &scope, now / limits::SECOND_US + left.min(most));
-        fields.insert("token".into(), minted.token.into());
-        Ok(())
+        Ok(Some(minted.token))
     }
 
     /// The conflict error if some waits are closed or unknown. It lists the state of those that exist.

@@ -19,6 +19,7 @@ use crate::host::{Cell, Param, Sql, integer};
 use crate::json;
 use crate::limits;
 use crate::models::size;
+use crate::protocols::responses::messages::{Message, MessageStatus};
 use crate::store::attachment::AttachmentRef;
 use crate::store::table::Table;
 use crate::tokens::tokens;
@@ -255,40 +256,47 @@ impl Row {
         message_id(thread_id, self.seq)
     }
 
-    /// The form for clients; `queued` while no run has taken it in (spec §14.3).
+    /// The public form as JSON.
     pub(crate) fn to_json(&self, thread_id: &str, queued: bool) -> Value {
+        json!(self.response(thread_id, queued))
+    }
+
+    /// The public form; `queued` while no run has taken it in (spec §14.3).
+    fn response(&self, thread_id: &str, queued: bool) -> Message<'_> {
         let mut metadata = self.metadata();
         if queued {
             metadata.insert("queued".into(), true.into());
             metadata.insert("queue_status".into(), "queued".into());
         }
-        // `subagents/shown` adds the rest from the registry.
-        let subagent = match self.role {
+        let subagent_id = match self.role {
             // For results, it is not a part of the user's metadata.
             Role::Tool => metadata.remove("subagent_id"),
             _ => metadata.get("subagent_id").cloned(),
         };
-        let subagent = subagent.filter(Value::is_string);
         let calls: Vec<Value> =
             self.calls.iter().filter(|call| !call.is_dropped()).map(ToolCall::to_wire).collect();
-        let calls = if calls.is_empty() { Value::Null } else { Value::Array(calls).to_string().into() };
-        json!({
-            "id": self.id(thread_id),
-            "role": self.role,
-            "content": self.content,
-            "name": self.name,
-            "tool_calls": calls,
-            "tool_call_id": self.tool_call_id,
-            "tool_status": self.status,
-            "status": if queued { "pending" } else { "completed" },
-            "created_at": self.created_us,
-            "parent_id": self.parent.map(|seq| message_id(thread_id, seq)),
-            "depth": self.depth,
-            "silent": self.silent,
-            "metadata": metadata,
-            "attachments": self.attachments,
-            "subagent_id": subagent,
-        })
+        Message {
+            id: self.id(thread_id),
+            role: self.role,
+            content: self.content.as_deref(),
+            name: self.name.as_deref(),
+            tool_calls: (!calls.is_empty()).then(|| Value::Array(calls).to_string()),
+            tool_call_id: self.tool_call_id.as_deref(),
+            tool_status: self.status,
+            status: if queued { MessageStatus::Pending } else { MessageStatus::Completed },
+            created_at: self.created_us,
+            parent_id: self.parent.map(|seq| message_id(thread_id, seq)),
+            depth: self.depth,
+            silent: self.silent,
+            metadata,
+            attachments: self.attachments.iter().map(AttachmentRef::response).collect(),
+            subagent_id: match subagent_id {
+                Some(Value::String(reference)) => Some(reference),
+                _ => None,
+            },
+            // `subagents/shown` adds it from the registry.
+            subagent: None,
+        }
     }
 }
 

@@ -6,49 +6,16 @@ use serde_json::{Map, Value};
 
 use crate::dates;
 use crate::error::{Error, Result};
-use crate::json;
 use crate::limits;
 use crate::page::json_bytes;
+use crate::protocols::responses::runs as responses;
+pub(crate) use crate::protocols::responses::runs::DiagnosticKind as Kind;
+use crate::protocols::responses::runs::DiagnosticLevel as Level;
 use crate::text::shorten;
 
-/// Severity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Level {
-    /// Information only.
-    Info,
-    /// The run did without something.
-    Warn,
-    /// Ends strict runs.
-    Error,
-}
-
-/// The area of a problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(dead_code, reason = "what later features find has its kinds already")]
-pub(crate) enum Kind {
-    /// Something that the run needs is missing.
-    Requirement,
-    /// Something broke its own declaration.
-    Contract,
-    /// A definition has no effect where it is listed, or takes effect where it is not.
-    Pipeline,
-    /// Detached work.
-    Workflow,
-    /// The run continues with other definitions than at its start.
-    Resume,
-    /// Something outside the runtime.
-    Adapter,
-    /// Contradictory definitions.
-    Recipe,
-}
-
-impl Kind {
-    /// Whether a strict run ends with it.
-    const fn is_enforced(self) -> bool {
-        matches!(self, Kind::Requirement | Kind::Contract | Kind::Recipe)
-    }
+/// Whether a strict run ends with a problem of this kind.
+const fn is_enforced(kind: Kind) -> bool {
+    matches!(kind, Kind::Requirement | Kind::Contract | Kind::Recipe)
 }
 
 /// One entry.
@@ -98,11 +65,15 @@ impl Diagnostic {
         self.code == other.code && self.subject == other.subject
     }
 
-    fn to_json(&self) -> Value {
-        json!({
-            "level": self.level, "kind": self.kind, "code": self.code, "message": self.message,
-            "data": self.data, "at": dates::iso(self.at_us),
-        })
+    fn response(&self) -> responses::Diagnostic {
+        responses::Diagnostic {
+            level: self.level,
+            kind: self.kind,
+            code: self.code.clone(),
+            message: self.message.clone(),
+            data: self.data.clone(),
+            at: dates::iso(self.at_us),
+        }
     }
 }
 
@@ -169,7 +140,7 @@ impl Diagnostics {
 
     /// Raises the entries that a strict run must not have to errors. Returns their messages.
     pub(crate) fn enforce(&mut self) -> Vec<&str> {
-        let enforced = self.entries.iter_mut().filter(|entry| entry.kind.is_enforced());
+        let enforced = self.entries.iter_mut().filter(|entry| is_enforced(entry.kind));
         let raised = enforced.filter(|entry| entry.level != Level::Info).map(|entry| {
             entry.level = Level::Error;
             entry.message.as_str()
@@ -188,8 +159,8 @@ impl Diagnostics {
     }
 
     /// The form for clients, in the order of discovery.
-    pub(crate) fn to_json(&self) -> Value {
-        self.entries.iter().map(Diagnostic::to_json).collect()
+    pub(crate) fn response(&self) -> Vec<responses::Diagnostic> {
+        self.entries.iter().map(Diagnostic::response).collect()
     }
 }
 
@@ -210,7 +181,7 @@ mod tests {
         assert!(found.add(entry("model.unusable", "slow")) && found.add(entry("tool.missing", "fast")));
         let column = found.column().unwrap().unwrap();
         assert_eq!(Diagnostics::parse(Some(&column)).unwrap(), found);
-        assert_eq!(found.to_json()[0]["at"], "1970-01-01T00:00:00.000Z");
+        assert_eq!(found.response()[0].at, "1970-01-01T00:00:00.000Z");
     }
 
     #[test]
@@ -229,10 +200,8 @@ mod tests {
         found.add(entry("model.unusable", "fast"));
         found.add(Diagnostic::warning(Kind::Adapter, "fallback", ("model", "fast"), "It fell back.", 0));
         assert_eq!(found.enforce(), ["fast is missing."]);
-        assert_eq!(
-            (&found.to_json()[0]["level"], &found.to_json()[1]["level"]),
-            (&json!("error"), &json!("warn"))
-        );
+        let levels: Vec<Level> = found.response().iter().map(|entry| entry.level).collect();
+        assert_eq!(levels, [Level::Error, Level::Warn]);
     }
 
     #[test]

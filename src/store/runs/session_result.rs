@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::definitions::SessionTool;
 use crate::definitions::message::ToolCall;
+use crate::protocols::responses::runs::RunResult;
 
 /// The result of a session, for the caller that began it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +17,11 @@ pub(crate) struct SessionResult {
 }
 
 impl SessionResult {
+    /// The public form.
+    pub(crate) fn response(&self) -> RunResult {
+        RunResult { text: self.text.clone(), attachments: self.attachments.clone() }
+    }
+
     /// The result in a call of a session tool. `result` is the text of the tool's result.
     pub(crate) fn of(tool: &SessionTool, call: &ToolCall, result: &str) -> SessionResult {
         let arguments = arguments(call);

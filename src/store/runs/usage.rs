@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::host::Sql;
-use crate::json;
+use crate::protocols::responses::runs::RunUsage;
 use crate::store::log_record::Attempt;
 use crate::store::logs;
 use crate::store::meta;
@@ -56,18 +56,21 @@ impl Usage {
     }
 
     /// The use of a run, as clients receive it.
-    pub(crate) fn of(state: &State, sql: &dyn Sql, run: &Run, now: i64) -> Result<Value> {
+    pub(crate) fn of(state: &State, sql: &dyn Sql, run: &Run, now: i64) -> Result<RunUsage> {
         let usage = match state.usage.filter(|usage| usage.run == run.id) {
             Some(usage) => usage,
             None => Usage::read(sql, run.id)?,
         };
         let until = run.end.as_ref().map_or(now, |end| end.at_us);
-        Ok(json!({
-            "costUsd": (usage.cost * 1e9).round() / 1e9,
-            "inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens,
-            "modelCalls": usage.model_calls, "toolCalls": usage.tool_calls, "steps": run.step,
-            "seconds": (until - run.started_us).max(0) / crate::limits::SECOND_US,
-        }))
+        Ok(RunUsage {
+            cost_usd: (usage.cost * 1e9).round() / 1e9,
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            model_calls: usage.model_calls,
+            tool_calls: usage.tool_calls,
+            steps: run.step,
+            seconds: (until - run.started_us).max(0) / crate::limits::SECOND_US,
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use crate::json;
 /// Who a message is from, as the thread stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Role {
     /// The runtime or the developer.
     System,
@@ -86,6 +87,7 @@ impl ToolCall {
 /// Whether a tool worked (spec §6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ToolStatus {
     /// It did.
     Success,

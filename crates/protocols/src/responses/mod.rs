@@ -10,6 +10,8 @@
 pub mod budgets;
 pub mod logs;
 pub mod memories;
+pub mod messages;
+pub mod runs;
 pub mod threads;
 pub mod values;
 pub mod waits;

@@ -4,7 +4,7 @@ use bobbin_definitions::error::Code;
 use bobbin_protocols::responses;
 
 use crate::operation::{Operation, Scope, schema_of};
-use crate::types::{frames, messages, runs, threads};
+use crate::types::{frames, messages, threads};
 
 pub(super) fn threads() -> Vec<Operation> {
     let new = Operation::new;
@@ -100,7 +100,7 @@ pub(super) fn messages() -> Vec<Operation> {
         .keyed()
         .takes::<messages::NewMessage>()
         .gives::<messages::Queued>(202, "The message is stored.")
-        .gives::<runs::RunOutcome>(200, "With `wait=true`: the outcome of the run.")
+        .gives::<responses::runs::RunOutcome>(200, "With `wait=true`: the outcome of the run.")
         .fails(&[Code::QueueFull, Code::TooLarge, Code::Terminated, Code::IdempotencyMismatch]),
         new(
             "listMessages",
@@ -109,7 +109,7 @@ pub(super) fn messages() -> Vec<Operation> {
         )
         .gives::<messages::MessagePage>(200, "A page, from the newest end unless `order` is `asc`."),
         new("getMessage", Scope::Thread, "A message.")
-            .gives::<messages::Message>(200, "The message.")
+            .gives::<responses::messages::Message>(200, "The message.")
             .fails(&[Code::MessageNotFound]),
         new(
             "changeMessage",

@@ -1,22 +1,22 @@
-//! The work and data of threads: runs, waits, values, effects, files.
+//! The work and data of threads: waits, values, effects, files.
 
 use bobbin_definitions::error::Code;
 use bobbin_protocols::responses;
 
 use crate::operation::{Operation, Scope, bytes, schema_of};
-use crate::types::{agents, budgets, files, runs, values, waits};
+use crate::types::{agents, budgets, files, values, waits};
 
 pub(super) fn runs() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new("listRuns", Scope::Thread, "Lists the runs of a thread.")
-            .gives::<runs::RunPage>(200, "Newest first."),
+            .gives::<responses::runs::RunPage>(200, "Newest first."),
         new("getRun", Scope::Thread, "Returns the outcome of a run, or its current state.")
-            .gives::<runs::RunOutcome>(200, "The outcome, with `trace=1` also the trace."),
+            .gives::<responses::runs::RunOutcome>(200, "The outcome, with `trace=1` also the trace."),
         new("getSpans", Scope::Owner, "Returns the spans of a run, as OTLP in JSON.")
             .gives::<agents::Spans>(200, "One whole trace."),
         new("getStepRequest", Scope::Admin, "Returns the request that led to a reply.")
-            .gives::<runs::StepRequest>(200, "The stored or rebuilt request.")
+            .gives::<responses::runs::StepRequest>(200, "The stored or rebuilt request.")
             .fails(&[Code::Conflict]),
         new(
             "getCost",

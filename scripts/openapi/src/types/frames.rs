@@ -1,12 +1,12 @@
 //! Frames of streams (docs/streams.md).
 
+use bobbin_protocols::responses::messages::Message;
+use bobbin_protocols::responses::runs::{OutcomeKind, PauseKind, RunError, RunUsage};
 use bobbin_protocols::responses::threads::ThreadState;
 use bobbin_protocols::responses::waits::Wait;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use super::messages::Message;
-use super::runs::{OutcomeKind, PauseKind, RunError, RunUsage};
 use super::{Micros, Object};
 
 /// A frame of `/events` and `/stream`.
@@ -99,7 +99,7 @@ pub(crate) struct Partial {
 
 #[derive(JsonSchema)]
 pub(crate) struct SnapshotFrame {
-    messages: Vec<Message>,
+    messages: Vec<Message<'static>>,
     #[schemars(rename = "hasMore")]
     has_more: bool,
     partial: Option<Partial>,
@@ -114,7 +114,7 @@ pub(crate) struct SnapshotFrame {
 pub(crate) struct MessageDataFrame {
     message_id: String,
     depth: u32,
-    data: Message,
+    data: Message<'static>,
 }
 
 #[derive(JsonSchema)]

@@ -1,9 +1,10 @@
 //! Messages.
 
+use bobbin_protocols::responses::messages::Message;
 use schemars::JsonSchema;
 
+use super::Object;
 use super::budgets::GivenBudget;
-use super::{Micros, Object};
 
 /// A message to send.
 #[derive(JsonSchema)]
@@ -73,93 +74,9 @@ pub(crate) struct AttachedFile {
 }
 
 #[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-pub(crate) enum Role {
-    System,
-    User,
-    Assistant,
-    Tool,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-pub(crate) enum ToolStatus {
-    Success,
-    Error,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-pub(crate) enum MessageStatus {
-    /// No run has taken the message in.
-    Pending,
-    Completed,
-}
-
-/// A stored message.
-#[derive(JsonSchema)]
-pub(crate) struct Message {
-    id: String,
-    role: Role,
-    content: Option<String>,
-    /// For a result: the name of the tool.
-    name: Option<String>,
-    /// A JSON text with a list of calls.
-    tool_calls: Option<String>,
-    tool_call_id: Option<String>,
-    tool_status: Option<ToolStatus>,
-    status: MessageStatus,
-    created_at: Micros,
-    parent_id: Option<String>,
-    depth: u32,
-    silent: bool,
-    metadata: Object,
-    attachments: Vec<Attachment>,
-    /// The reference of the subagent that the message is about. The other `subagent_` fields have its current values.
-    subagent_id: Option<String>,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    subagent_name: Option<String>,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    subagent_title: Option<String>,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    subagent_description: Option<String>,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    subagent_status: Option<String>,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    subagent_resumable: Option<bool>,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    subagent_blocking: Option<bool>,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    subagent_thread_name: Option<String>,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    subagent_spawn_group_id: Option<String>,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct Attachment {
-    id: String,
-    #[schemars(rename = "type")]
-    kind: String,
-    path: String,
-    name: String,
-    mime_type: String,
-    size: i64,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    width: Option<u32>,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    height: Option<u32>,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    description: Option<String>,
-    /// Why models do not receive a file that is declared as an image.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    not_shown: Option<String>,
-}
-
-#[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub(crate) struct MessagePage {
-    messages: Vec<Message>,
+    messages: Vec<Message<'static>>,
     total: i64,
     has_more: bool,
 }
@@ -170,7 +87,7 @@ pub(crate) struct Queued {
     status: String,
     queue_id: String,
     message_id: String,
-    message: Message,
+    message: Message<'static>,
     state: bobbin_protocols::responses::threads::ThreadState,
     /// The run that the message has started.
     run: Option<String>,

@@ -12,7 +12,6 @@ pub(super) mod frames;
 pub(super) mod mcp;
 pub(super) mod memories;
 pub(super) mod messages;
-pub(super) mod runs;
 pub(super) mod threads;
 pub(super) mod values;
 pub(super) mod waits;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use bobbin_definitions::definitions::message::ToolStatus;
+use bobbin_protocols::responses::messages::Attachment;
 use bobbin_protocols::responses::threads::ThreadState;
 use schemars::JsonSchema;
 
 use super::agents::AgentSummary;
 use super::budgets::GivenBudget;
-use super::messages::{Attachment, ToolStatus};
 use super::{Object, Seconds};
 
 #[derive(JsonSchema)]
@@ -64,7 +65,7 @@ pub(crate) struct Earlier {
     parent_id: Option<String>,
     depth: Option<u32>,
     metadata: Option<Object>,
-    attachments: Option<Vec<Attachment>>,
+    attachments: Option<Vec<Attachment<'static>>>,
 }
 
 #[derive(JsonSchema)]
