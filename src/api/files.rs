@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::api::Api;
 use crate::engine::files::conditions::{Conditions, Portion};
@@ -13,8 +13,8 @@ use crate::engine::files::tree::Removal;
 use crate::engine::files::write::{Draft, WrittenFile};
 use crate::error::{Code, Error, Result};
 use crate::host::http;
-use crate::json;
 use crate::limits;
+use crate::protocols::responses::files::{FilesFound, OneFile, TextFound};
 use crate::request::fields::Body;
 use crate::request::{Content, Query, RawResponse, Reply, StreamRoute, ThreadRequest};
 use crate::store::file_path::FilePath;
@@ -68,7 +68,7 @@ impl Api<'_> {
                 let mut body = Body::parse(&text_of(body).await?)?.known(&["path"])?;
                 let to = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
                 let record = self.files().rename(&at(path)?, &at(&to)?, &Conditions::of(request))?;
-                Ok(answer(200, &json!({ "file": record })))
+                Ok(answer(200, &OneFile { file: &record }))
             }
             StreamRoute::DeleteFile(path) => self.delete_file(&at(path)?, request),
             StreamRoute::StartUpload => {
@@ -82,7 +82,10 @@ impl Api<'_> {
             StreamRoute::PutChunk { upload, index } => {
                 Ok(answer(200, &self.files().put_upload_chunk(upload, index, body).await?))
             }
-            StreamRoute::CompleteUpload(id) => Ok(answer(200, &self.files().complete_upload(id)?)),
+            StreamRoute::CompleteUpload(id) => {
+                let file = self.files().complete_upload(id)?;
+                Ok(answer(200, &OneFile { file: &file }))
+            }
             StreamRoute::DeleteUpload(id) => {
                 self.files().delete_upload(id)?;
                 Ok(RawResponse::empty(204))
@@ -110,16 +113,16 @@ impl Api<'_> {
     /// `GET …/fs`: totals, a search, or the root.
     async fn list_files(&self, query: &Query) -> Result<RawResponse> {
         if query.flag("stats")? {
-            return Ok(answer(200, &serde_json::to_value(self.files().stats()?).map_err(Error::internal)?));
+            return Ok(answer(200, &self.files().stats()?));
         }
         if let Some(pattern) = query.get("grep") {
             let found = self.files().grep(pattern)?;
-            let body = json!({ "results": found.results, "pattern": pattern, "truncated": found.truncated });
-            return Ok(answer(200, &body));
+            let (results, truncated) = (found.results, found.truncated);
+            return Ok(answer(200, &TextFound { results, pattern, truncated }));
         }
         if let Some(pattern) = query.get("find") {
             let (files, truncated) = self.files().find(pattern).await?;
-            return Ok(answer(200, &json!({ "files": files, "pattern": pattern, "truncated": truncated })));
+            return Ok(answer(200, &FilesFound { files, pattern, truncated }));
         }
         Ok(answer(200, &self.files().list(&FilePath::parse("path", "")?, query)?))
     }
@@ -136,7 +139,7 @@ impl Api<'_> {
         };
         if as_record {
             let record = self.files().stat(path)?.ok_or_else(|| tree::no_file(path))?;
-            return Ok(answer(200, &json!({ "file": record })).into());
+            return Ok(answer(200, &OneFile { file: &record }).into());
         }
         let row = if path.is_root() { None } else { self.read(|_, sql| table::find(sql, path))? };
         let row = match row {
@@ -181,7 +184,7 @@ impl Api<'_> {
         let mut body = body.map_err(|error| error.hint("Send a file that is JSON itself with PUT."))?;
         if body.flag("directory")? {
             let (record, created) = self.files().mkdir(&path, &Conditions::of(request))?;
-            return Ok(answer(if created { 201 } else { 200 }, &json!({ "file": record })));
+            return Ok(answer(if created { 201 } else { 200 }, &OneFile { file: &record }));
         }
         let text = body.string("content")?;
         let (content, usual) = match (text, base64(&mut body, "data")?) {
@@ -275,12 +278,12 @@ async fn text_of(mut body: http::Body) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| Error::new(Code::BadJson, "The body is not valid UTF-8."))
 }
 
-fn answer(status: u16, body: &Value) -> RawResponse {
+fn answer(status: u16, body: &impl Serialize) -> RawResponse {
     Reply::json(status, body).into()
 }
 
 fn told(written: &WrittenFile) -> RawResponse {
-    let served = answer(if written.created { 201 } else { 200 }, &json!({ "file": written.record }));
+    let served = answer(if written.created { 201 } else { 200 }, &OneFile { file: &written.record });
     match &written.record.etag {
         Some(etag) => served.header("etag", etag),
         None => served,

@@ -2,16 +2,15 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::Value;
 
 use crate::engine::features::Files;
 use crate::engine::files::conditions::Conditions;
 use crate::engine::files::no_room;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
-use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
+use crate::protocols::responses::files::FilePage;
 use crate::request::Query;
 use crate::store::changes::FileChange;
 use crate::store::file_path::{FilePath, too_long};
@@ -154,8 +153,8 @@ impl Files<'_> {
         Ok(record)
     }
 
-    /// A page of a directory: `{files, path, cursor}`, directories first, then by name.
-    pub(crate) fn list(&self, path: &FilePath, query: &Query) -> Result<Value> {
+    /// A page of a directory: directories first, then by name.
+    pub(crate) fn list<'a>(&self, path: &'a FilePath, query: &Query) -> Result<FilePage<'a>> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let after = query.get("cursor").filter(|cursor| !cursor.is_empty()).map(place_of).transpose()?;
         self.read(|_, sql| {
@@ -168,14 +167,18 @@ impl Files<'_> {
             }
             let (mut page, mut last) = (Page::new(limit), None);
             places::entries(sql, path, after_place(after.as_ref()), i64::from(limit) + 1, &mut |row| {
-                let taken = page.add(|| serde_json::to_value(row.record()?).map_err(Error::internal))?;
+                let taken = page.add_sized(|| {
+                    let record = row.record()?;
+                    let bytes = json_bytes(&record);
+                    Ok((record, bytes))
+                })?;
                 if taken.is_continue() {
                     last = Some(format!("{}{}", row.kind as i64, row.name));
                 }
                 Ok(taken)
             })?;
             let cursor = last.filter(|_| page.has_more()).map(|last| URL_SAFE_NO_PAD.encode(last));
-            Ok(json!({ "files": page.into_rows(), "path": path.as_str(), "cursor": cursor }))
+            Ok(FilePage { files: page.into_rows(), path: path.as_str(), cursor })
         })
     }
 

@@ -3,7 +3,6 @@
 //! has the same effect as once.
 
 use futures::StreamExt;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::engine::features::Files;
@@ -11,8 +10,10 @@ use crate::engine::files::conditions::Conditions;
 use crate::engine::files::write::{Draft, check_draft, check_open, check_room, check_size, expired};
 use crate::error::{Code, Error, Result};
 use crate::host::{Sql, http};
-use crate::json;
 use crate::limits;
+use crate::protocols::responses::files::{
+    ChunkTaken, CompletedUpload, FileRecord, ListedUpload, Upload, UploadPage, UploadState,
+};
 use crate::request::Query;
 use crate::request::fields::Body;
 use crate::store::file_path::FilePath;
@@ -25,7 +26,7 @@ const NAMED: usize = 20;
 
 impl Files<'_> {
     /// `POST …/uploads`: `{path, size, mimeType?, metadata?, width?, height?, thumbnail?}`.
-    pub(crate) fn start_upload(&self, mut body: Body) -> Result<Value> {
+    pub(crate) fn start_upload(&self, mut body: Body) -> Result<Upload> {
         let path = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
         let size = body.take("size").ok_or_else(|| Error::missing("size"))?;
         let size = size.as_u64().ok_or_else(|| {
@@ -50,11 +51,11 @@ impl Files<'_> {
             Ok(row)
         })?;
         let id = self.upload_id(row.id)?;
-        Ok(upload_json(&id, &row, &[]))
+        Ok(Upload { facts: facts(id, row), received: Vec::new() })
     }
 
     /// `GET …/uploads`: uploads in progress, oldest first.
-    pub(crate) fn list_uploads(&self, query: &Query) -> Result<Value> {
+    pub(crate) fn list_uploads(&self, query: &Query) -> Result<UploadPage> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let after = query.get("cursor").filter(|cursor| !cursor.is_empty());
         let bad = |cursor: &str| {
@@ -67,10 +68,9 @@ impl Files<'_> {
             self.read(|_, sql| table::uploads(sql, since, after.unwrap_or(0), i64::from(limit) + 1))?;
         let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
-        let uploads = rows.iter().map(|row| Ok(facts(&self.upload_id(row.id)?, row)));
-        let uploads = uploads.collect::<Result<Vec<Value>>>()?;
-        let last = rows.last().filter(|_| more).map(|row| self.upload_id(row.id)).transpose()?;
-        Ok(json!({ "uploads": uploads, "cursor": last }))
+        let cursor = rows.last().filter(|_| more).map(|row| self.upload_id(row.id)).transpose()?;
+        let uploads = rows.into_iter().map(|row| Ok(facts(self.upload_id(row.id)?, row)));
+        Ok(UploadPage { uploads: uploads.collect::<Result<_>>()?, cursor })
     }
 
     /// The id of an upload: its number, and letters from a hash of the thread and the number. So the plain
@@ -106,25 +106,31 @@ impl Files<'_> {
     }
 
     /// `GET …/uploads/:id`: the progress of an upload.
-    pub(crate) fn get_upload(&self, id: &str) -> Result<Value> {
+    pub(crate) fn get_upload(&self, id: &str) -> Result<UploadState> {
         let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         self.read(|_, sql| {
             let row = self.upload(sql, id, number, now)?;
             match row.kind {
-                Kind::File => Ok(json!({ "uploadId": id, "file": row.record()? })),
-                _ => Ok(upload_json(id, &row, &chunks::stored(sql, row.id)?)),
+                Kind::File => {
+                    let completed = CompletedUpload { upload_id: id.to_owned(), file: row.record()? };
+                    Ok(UploadState::Completed(Box::new(completed)))
+                }
+                _ => {
+                    let received = chunks::stored(sql, row.id)?;
+                    Ok(UploadState::Open(Upload { facts: facts(id.to_owned(), row), received }))
+                }
             }
         })
     }
 
     /// `PUT …/uploads/:id/:index`: one chunk, whose length is determined by its index. It is stored
     /// completely or not at all.
-    pub(crate) async fn put_upload_chunk(
+    pub(crate) async fn put_upload_chunk<'a>(
         &self,
-        id: &str,
+        id: &'a str,
         index: &str,
         mut body: http::Body,
-    ) -> Result<Value> {
+    ) -> Result<ChunkTaken<'a>> {
         let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         let row = self.read(|state, sql| {
             state.ensure_not_terminated()?;
@@ -161,11 +167,11 @@ impl Files<'_> {
             check_room(sql, data.len() as u64)?;
             chunks::put(sql, row.id, place, &data)
         })?;
-        Ok(json!({ "uploadId": id, "index": place, "size": data.len() }))
+        Ok(ChunkTaken { upload_id: id, index: place, size: data.len() as u64 })
     }
 
     /// `POST …/uploads/:id/complete`: gives the content its path. Repeated requests have no effect.
-    pub(crate) fn complete_upload(&self, id: &str) -> Result<Value> {
+    pub(crate) fn complete_upload(&self, id: &str) -> Result<FileRecord> {
         let (now, number) = (self.host.now_us(), self.upload_number(id)?);
         let (row, received) = self.read(|_, sql| {
             let row = self.upload(sql, id, number, now)?;
@@ -173,7 +179,7 @@ impl Files<'_> {
             Ok((row, received))
         })?;
         if row.kind == Kind::File {
-            return Ok(json!({ "file": row.record()? }));
+            return row.record();
         }
         if received.len() as i64 != row.chunks {
             let missing = (0..row.chunks).filter(|index| received.binary_search(index).is_err());
@@ -192,7 +198,7 @@ impl Files<'_> {
             unfinished(self.upload(sql, id, number, now)?)
         })?;
         self.prune_files();
-        Ok(json!({ "file": written.record }))
+        Ok(written.record)
     }
 
     /// `DELETE …/uploads/:id`.
@@ -209,22 +215,17 @@ impl Files<'_> {
     }
 }
 
-/// An upload as clients see it.
-fn upload_json(id: &str, row: &Row, received: &[i64]) -> Value {
-    let mut told = facts(id, row);
-    if let Some(fields) = told.as_object_mut() {
-        fields.insert("received".into(), json!(received));
-    }
-    told
-}
-
 /// The fixed fields of an upload.
-fn facts(id: &str, row: &Row) -> Value {
-    json!({
-        "uploadId": id, "path": row.name, "size": row.size, "mimeType": row.mime,
-        "chunkSize": limits::FILE_CHUNK_BYTES, "chunks": row.chunks,
-        "expiresAt": row.created_us.saturating_add(limits::UPLOAD_US),
-    })
+fn facts(id: String, row: Row) -> ListedUpload {
+    ListedUpload {
+        upload_id: id,
+        path: row.name,
+        size: row.size,
+        mime_type: row.mime,
+        chunk_size: limits::FILE_CHUNK_BYTES as u64,
+        chunks: row.chunks,
+        expires_at: row.created_us.saturating_add(limits::UPLOAD_US),
+    }
 }
 
 /// Refuses an upload that is complete.

@@ -9,6 +9,7 @@ use crate::engine::files::tree::Removal;
 use crate::engine::files::write::Draft;
 use crate::engine::handle::ThreadHandle;
 use crate::error::{Code, Error, Result};
+use crate::json;
 use crate::limits;
 use crate::request::Query;
 use crate::sdk::files::FilesApi;
@@ -50,7 +51,7 @@ impl FilesApi for ThreadHandle {
     }
 
     fn readdir_page(&self, path: &str, query: &Query) -> Result<Value> {
-        self.thread.files().list(&self.at(path)?, query)
+        Ok(json!(self.thread.files().list(&self.at(path)?, query)?))
     }
 
     fn unlink_file(&self, path: &str) -> Result<()> {

@@ -89,9 +89,9 @@ impl ToolCall {
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ToolStatus {
-    /// It did.
+    /// The tool worked.
     Success,
-    /// It did not; the model reads why.
+    /// The tool failed. The model reads why.
     Error,
 }
 

@@ -8,6 +8,7 @@
 #![expect(missing_docs, reason = "a field or value without a text is described by its name")]
 
 pub mod budgets;
+pub mod files;
 pub mod logs;
 pub mod memories;
 pub mod messages;

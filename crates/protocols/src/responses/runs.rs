@@ -175,7 +175,7 @@ pub struct RunOutcome {
     pub truncated: Option<bool>,
 }
 
-/// An event of a run.
+/// An event of a run (docs/runs.md).
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TraceEvent {

@@ -103,7 +103,7 @@ pub(super) fn files() -> Vec<Operation> {
             Scope::Thread,
             "Returns the root directory, counts of all files, or results of a search.",
         )
-        .gives::<files::Files>(200, "Depends on the query."),
+        .gives::<responses::files::Files>(200, "Depends on the query."),
         new(
             "readFile",
             Scope::Thread,
@@ -112,7 +112,7 @@ pub(super) fn files() -> Vec<Operation> {
         .answers(
             200,
             "The content. With `stat=1`, and for a directory, JSON.",
-            vec![("application/json", Some(schema_of::<files::FileInfo>)), ANY],
+            vec![("application/json", Some(schema_of::<responses::files::FileInfo>)), ANY],
         )
         .answers(206, "The requested range.", vec![ANY])
         .gives_nothing(304, "The file has not changed."),
@@ -129,8 +129,8 @@ pub(super) fn files() -> Vec<Operation> {
             "Writes a file. The body is its content, of any type.",
         )
         .body(false, vec![("application/octet-stream", Some(bytes)), ANY])
-        .gives::<files::OneFile>(201, "The file is created.")
-        .gives::<files::OneFile>(200, "The file is replaced.")
+        .gives::<responses::files::OneFile>(201, "The file is created.")
+        .gives::<responses::files::OneFile>(200, "The file is replaced.")
         .fails(&[Code::PreconditionFailed, Code::TooLarge, Code::Conflict]),
         new(
             "postFile",
@@ -138,8 +138,8 @@ pub(super) fn files() -> Vec<Operation> {
             "Writes a file or creates a directory as a JSON body describes it. Any other body is the content.",
         )
         .body(false, vec![("application/json", Some(schema_of::<files::NewFile>)), ANY])
-        .gives::<files::OneFile>(201, "The file is created.")
-        .gives::<files::OneFile>(200, "The file is replaced.")
+        .gives::<responses::files::OneFile>(201, "The file is created.")
+        .gives::<responses::files::OneFile>(200, "The file is replaced.")
         .fails(&[Code::PreconditionFailed, Code::TooLarge, Code::Conflict]),
     ]
 }
@@ -150,7 +150,7 @@ pub(super) fn file_changes() -> Vec<Operation> {
     vec![
         new("moveFile", Scope::Owner, "Moves a file, or a directory with all its content.")
             .takes::<files::FileMove>()
-            .gives::<files::OneFile>(200, "The file at its new path.")
+            .gives::<responses::files::OneFile>(200, "The file at its new path.")
             .fails(&[Code::Conflict, Code::PreconditionFailed]),
         new("deleteFile", Scope::Owner, "Deletes a file or a directory.")
             .gives_nothing(204, "Deleted.")
@@ -163,17 +163,17 @@ pub(super) fn uploads() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new("listUploads", Scope::Thread, "Lists the uploads in progress.")
-            .gives::<files::UploadPage>(200, "Oldest first."),
+            .gives::<responses::files::UploadPage>(200, "Oldest first."),
         new("startUpload", Scope::Owner, "Begins an upload in chunks.")
             .takes::<files::NewUpload>()
-            .gives::<files::Upload>(201, "The upload."),
+            .gives::<responses::files::Upload>(201, "The upload."),
         new("getUpload", Scope::Thread, "Returns an upload and its received chunks.")
-            .gives::<files::Upload>(200, "The upload."),
+            .gives::<responses::files::UploadState>(200, "The upload."),
         new("putChunk", Scope::Owner, "Stores a chunk. You may send it again.")
             .body(true, vec![("application/octet-stream", Some(bytes))])
-            .gives::<files::ChunkTaken>(200, "The chunk is stored."),
+            .gives::<responses::files::ChunkTaken>(200, "The chunk is stored."),
         new("completeUpload", Scope::Owner, "Completes an upload: its chunks become a file.")
-            .gives::<files::OneFile>(200, "The file.")
+            .gives::<responses::files::OneFile>(200, "The file.")
             .fails(&[Code::Conflict]),
         new("deleteUpload", Scope::Owner, "Cancels an upload.").gives_nothing(204, "Deleted."),
     ]
