@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
+use crate::protocols::responses::threads as responses;
 use crate::request::{Reply, ThreadRequest, agents};
 use crate::store::outbox::DueEntry;
 use crate::store::state::State;
@@ -22,27 +23,39 @@ impl Api<'_> {
         self.read_mut(|state, sql| {
             let messages = records::visible(state, sql)?;
             let count = logs::count_with_calls(sql)?;
-            let (env, types) = self.variables().shown_env(state, sql)?;
+            let (env, env_types) = self.variables().shown_env(state, sql)?;
             let meta = &state.meta;
             let agent = self.catalog.agents.get(&meta.agent);
-            let last_activity = state.run.as_ref().map_or(meta.created_us, |run| {
-                run.end.as_ref().map_or(run.started_us, |end| end.at_us)
-            });
-            let body = json!({
-                "thread": {
-                    "id": meta.thread_id, "key": meta.key, "life": meta.life, "agent_id": meta.agent, "origin_agent_id": meta.origin_agent,
-                    "user_id": meta.owner, "tags": meta.tags, "properties": meta.properties, "env": env,
-                    "env_types": types, "parent": meta.parent.as_ref().map(|parent| &parent.thread),
-                    "fork": meta.fork.as_ref().map(|fork| fork.to_json()),
-                    "terminated": meta.terminated_us.map(|us| us / limits::SECOND_US),
-                    "created_at": meta.created_us / limits::SECOND_US,
-                    "executing": state.active().is_some(), "state": state.status(),
+            let last_activity = state
+                .run
+                .as_ref()
+                .map_or(meta.created_us, |run| run.end.as_ref().map_or(run.started_us, |end| end.at_us));
+            let body = responses::Thread {
+                thread: responses::ThreadFacts {
+                    id: &meta.thread_id,
+                    key: meta.key.as_deref(),
+                    life: meta.life,
+                    agent_id: &meta.agent,
+                    origin_agent_id: &meta.origin_agent,
+                    user_id: meta.owner.as_deref(),
+                    tags: &meta.tags,
+                    properties: &meta.properties,
+                    env,
+                    env_types,
+                    parent: meta.parent.as_ref().map(|parent| parent.thread.as_str()),
+                    fork: meta.fork.as_ref().map(|fork| fork.response()),
+                    terminated: meta.terminated_us.map(|us| us / limits::SECOND_US),
+                    created_at: meta.created_us / limits::SECOND_US,
+                    executing: state.active().is_some(),
+                    state: state.status(),
                 },
-                "agent": agent.map(|agent| agents::summary(agent, origin)),
-                "stats": {
-                    "messageCount": messages, "logCount": count, "lastActivity": last_activity / limits::SECOND_US,
+                agent: agent.map(|agent| agents::summary(agent, origin)),
+                stats: responses::ThreadStats {
+                    message_count: messages,
+                    log_count: count,
+                    last_activity: last_activity / limits::SECOND_US,
                 },
-            });
+            };
             Ok(Reply::json(200, &body))
         })
     }

@@ -1,7 +1,5 @@
 //! `GET /threads` (spec §27.1): filters, order, pages.
 
-use serde_json::Value;
-
 use crate::dates::{Edge, instant};
 use crate::definitions::Catalog;
 use crate::directory::Directory;
@@ -9,9 +7,10 @@ use crate::directory::store::threads::{Filter, Order, ThreadEntry};
 use crate::directory::store::{state, threads as table};
 use crate::error::{Error, Result};
 use crate::host::Sql;
-use crate::json;
+use crate::json_text::JsonText;
 use crate::limits::{PAGE_MAX, SECOND_US};
 use crate::page::Page;
+use crate::protocols::responses::threads::{ListedThread, ThreadPage};
 use crate::request::every_owner::THREADS_DEFAULT;
 use crate::request::{Query, Reply, agents};
 
@@ -54,7 +53,7 @@ impl Filter<'_> {
 }
 
 impl Directory {
-    /// `{threads, total, hasMore}`; times are seconds, as in every thread object over HTTP (spec §35.13).
+    /// A page of threads. Times are seconds, as in every thread object over HTTP (spec §35.13).
     /// `only` restricts the list to one thread.
     pub(super) fn list(&self, query: &Query, origin: &str, only: Option<&str>) -> Result<Reply> {
         let filter = Filter::of(query)?;
@@ -74,40 +73,43 @@ impl Directory {
         let sql = self.host.sql();
         if let Some(id) = only {
             let mut page = Page::new(1);
-            table::one(sql, &filter, id, &mut |row| page.add(|| item(row, &self.catalog, origin)))?;
+            table::one(sql, &filter, id, &mut |row| {
+                page.add_text(|| JsonText::new(&item(row, &self.catalog, origin)?))
+            })?;
             let threads = page.into_rows();
-            let total = threads.len();
-            return Ok(Reply::json(200, &json!({ "threads": threads, "total": total, "hasMore": false })));
+            let total = threads.len() as i64;
+            let page = ThreadPage { threads, total, has_more: false, owners_left_out: None };
+            return Ok(Reply::json(200, &page));
         }
         let total = filter.total(sql)?;
         let mut page = Page::new(limit);
         table::page(sql, &filter, order, limit, offset, &mut |row| {
-            page.add(|| item(row, &self.catalog, origin))
+            page.add_text(|| JsonText::new(&item(row, &self.catalog, origin)?))
         })?;
-        let more = i64::from(offset) + (page.len() as i64) < total;
-        Ok(Reply::json(200, &json!({ "threads": page.into_rows(), "total": total, "hasMore": more })))
+        let has_more = i64::from(offset) + (page.len() as i64) < total;
+        let threads = page.into_rows();
+        Ok(Reply::json(200, &ThreadPage { threads, total, has_more, owners_left_out: None }))
     }
 }
 
-fn item(row: &ThreadEntry<'_>, catalog: &Catalog, origin: &str) -> Result<Value> {
+fn item<'a>(row: &ThreadEntry<'a>, catalog: &'a Catalog, origin: &str) -> Result<ListedThread<'a>> {
     let seconds = |us: Option<i64>| us.map(|us| us / SECOND_US);
-    let tags: Value = crate::json::from_str(row.tags).map_err(Error::internal)?;
-    Ok(json!({
-        "id": row.id,
-        "key": row.key,
-        "agent_id": row.agent_id,
-        "origin_agent_id": row.origin_agent_id,
-        "user_id": row.owner,
-        "tags": tags,
-        "parent": row.parent,
-        "terminated": seconds(row.terminated_us),
-        "created_at": seconds(row.created_us),
-        "last_activity_at": seconds(row.activity_us),
-        "executing": row.executing,
-        "failed": row.failed,
-        "last_message_preview": row.preview,
-        "last_message_at": seconds(row.message_us),
+    Ok(ListedThread {
+        id: row.id,
+        key: row.key,
+        agent_id: row.agent_id,
+        origin_agent_id: row.origin_agent_id,
+        user_id: row.owner,
+        tags: crate::json::from_str(row.tags).map_err(Error::internal)?,
+        parent: row.parent,
+        terminated: seconds(row.terminated_us),
+        created_at: seconds(row.created_us),
+        last_activity_at: seconds(row.activity_us),
+        executing: row.executing,
+        failed: row.failed,
+        last_message_preview: row.preview,
+        last_message_at: seconds(row.message_us),
         // Null for an agent that the catalog no longer has: the thread remains readable.
-        "agent": catalog.agents.get(row.agent_id).map(|agent| agents::summary(agent, origin)),
-    }))
+        agent: catalog.agents.get(row.agent_id).map(|agent| agents::summary(agent, origin)),
+    })
 }

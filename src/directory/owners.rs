@@ -9,8 +9,10 @@ use crate::directory::{Directory, DirectoryCall};
 use crate::error::{Error, Result};
 use crate::host::{Sibling, Sql, Transactions};
 use crate::json;
+use crate::json_text::JsonText;
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX, SECOND_US};
 use crate::page::Page;
+use crate::protocols::responses::threads::{ListedOwner, OwnerPage};
 use crate::request::directory_call::{OwnerOrder, ROOT, answer, name_of};
 use crate::request::{Query, Reply};
 
@@ -75,7 +77,7 @@ impl Directory {
         Ok(Reply::json(200, &json!({})))
     }
 
-    /// `GET /threads/owners`: `{owners: [{user_id, threadCount}], total, hasMore}`.
+    /// `GET /threads/owners`.
     pub(super) fn owners(&self, query: &Query, order: OwnerOrder) -> Result<Reply> {
         let limit = query.number("limit", PAGE_DEFAULT, PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
@@ -83,9 +85,9 @@ impl Directory {
         let total = table::count(sql)?;
         let mut page = Page::new(limit);
         table::page(sql, order, limit, offset, &mut |owner, threads| {
-            page.add(|| Ok(json!({ "user_id": owner, "threadCount": threads })))
+            page.add_text(|| JsonText::new(&ListedOwner { user_id: owner, thread_count: threads }))
         })?;
-        let more = i64::from(offset) + (page.len() as i64) < total;
-        Ok(Reply::json(200, &json!({ "owners": page.into_rows(), "total": total, "hasMore": more })))
+        let has_more = i64::from(offset) + (page.len() as i64) < total;
+        Ok(Reply::json(200, &OwnerPage { owners: page.into_rows(), total, has_more }))
     }
 }

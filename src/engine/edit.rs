@@ -8,6 +8,7 @@ use crate::env::Redacted;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
+use crate::protocols::responses::threads::ThreadChanged;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
 use crate::sdk::messages::MessageUpdate;
@@ -73,12 +74,18 @@ impl History<'_> {
         self.active_agent().announce_takeover(takeover)?;
         self.outbox().deliver_now(Targets::All).await;
         self.read_mut(|state, sql| {
-            let (env, types) = self.variables().shown_env(state, sql)?;
+            let (env, env_types) = self.variables().shown_env(state, sql)?;
             let meta = &state.meta;
-            let body = json!({
-                "id": meta.thread_id, "agent_id": meta.agent, "user_id": meta.owner, "tags": meta.tags,
-                "properties": meta.properties, "env": env, "env_types": types, "created_at": meta.created_us / 1_000_000,
-            });
+            let body = ThreadChanged {
+                id: &meta.thread_id,
+                agent_id: &meta.agent,
+                user_id: meta.owner.as_deref(),
+                tags: &meta.tags,
+                properties: &meta.properties,
+                env,
+                env_types,
+                created_at: meta.created_us / 1_000_000,
+            };
             Ok(Reply::json(200, &body))
         })
     }

@@ -1,10 +1,9 @@
 //! The column `meta.fork`: the origin of a copied thread, and the state of the copy.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::json;
+use crate::protocols::responses::threads as responses;
 
 /// Origin and state of a copied thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,12 +42,13 @@ impl Fork {
         serde_json::to_string(self).map_err(Error::internal)
     }
 
-    pub(crate) fn to_json(&self) -> Value {
+    /// The public form.
+    pub(crate) fn response(&self) -> responses::Fork<'_> {
         let (state, error) = match &self.state {
-            ForkState::Copying => ("copying", None),
-            ForkState::Copied => ("copied", None),
-            ForkState::Failed(why) => ("failed", Some(why)),
+            ForkState::Copying => (responses::ForkState::Copying, None),
+            ForkState::Copied => (responses::ForkState::Copied, None),
+            ForkState::Failed(why) => (responses::ForkState::Failed, Some(why.as_str())),
         };
-        json!({ "threadId": self.thread, "upTo": self.message, "state": state, "error": error })
+        responses::Fork { thread_id: &self.thread, up_to: self.message.as_deref(), state, error }
     }
 }

@@ -1,7 +1,7 @@
 //! The thread's own values: one table, read on the first look-up and cached in plain text while the object is
 //! in memory. The `meta` row counts the values, so that a thread without any reads nothing.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::definitions::VariableKind;
 use crate::engine::features::Variables;
@@ -116,12 +116,16 @@ impl Variables<'_> {
     }
 
     /// The public values: texts of type `text`, and the types of all values.
-    pub(crate) fn shown_env(&self, state: &mut State, sql: &dyn Sql) -> Result<(Value, Value)> {
+    pub(crate) fn shown_env(
+        &self,
+        state: &mut State,
+        sql: &dyn Sql,
+    ) -> Result<(Map<String, Value>, Map<String, Value>)> {
         let set = self.own_set(state, sql)?;
         let texts = set.iter().filter(|(_, held)| held.kind == VariableKind::Text);
         for error in texts.filter_map(|(_, held)| held.read().err()) {
             self.log_once(error.into_message());
         }
-        Ok((Value::Object(set.texts()), Value::Object(set.types())))
+        Ok((set.texts(), set.types()))
     }
 }

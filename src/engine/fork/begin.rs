@@ -62,7 +62,7 @@ impl History<'_> {
             let meta = &state.meta;
             let mut body = json!({
                 "threadId": meta.thread_id, "agent_id": meta.agent, "created": status == 201,
-                "fork": meta.fork.as_ref().map(|fork| fork.to_json()),
+                "fork": meta.fork.as_ref().map(|fork| fork.response()),
             });
             if let (Some(key), Some(fields)) = (&meta.key, body.as_object_mut()) {
                 fields.insert("key".into(), key.as_str().into());

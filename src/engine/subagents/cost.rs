@@ -2,16 +2,15 @@
 //! requests the sums of its children, so a tree is summed level by level.
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::engine::features::Subagents;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
-use crate::json;
 use crate::json_text::JsonText;
 use crate::limits;
 use crate::page::Page;
 use crate::protocols::responses::budgets::{ChildCost, Cost, UsageTotals};
+use crate::protocols::responses::threads::SubagentPage;
 use crate::request::between::to_thread;
 use crate::request::{Query, Reply, ThreadRoute};
 use crate::store::children::{Child, ChildState};
@@ -65,24 +64,11 @@ impl Subagents<'_> {
         let limit = query.number("limit", limits::PAGE_MAX, limits::PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
         let mut page = Page::new(limit);
-        let total = self.read(|_, sql| registry::list(sql, &mut page, offset, shown))?;
+        let total = self.read(|_, sql| registry::list(sql, &mut page, offset))?;
         let has_more = page.has_more();
-        let body = json!({ "subagents": page.into_rows(), "total": total, "hasMore": has_more });
-        Ok(Reply::json(200, &body))
+        let (subagents, total) = (page.into_rows(), total as u64);
+        Ok(Reply::json(200, &SubagentPage { subagents, total, has_more }))
     }
-}
-
-/// A child in its public form.
-fn shown(child: &Child) -> Value {
-    let facts = &child.facts;
-    let mut shown = json!({
-        "id": child.reference, "agent_name": child.agent, "title": facts.title, "threadName": facts.name,
-        "description": facts.description, "status": child.status, "resumable": facts.resumable,
-        "blocking": facts.blocking, "parentCommunication": facts.communication.as_str(),
-        "spawnGroupId": facts.group, "created_at": child.created_us / limits::SECOND_US,
-    });
-    child.add_alias(&mut shown);
-    shown
 }
 
 fn parse_reply(reply: Reply) -> Result<CostAnswer> {

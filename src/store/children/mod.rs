@@ -13,7 +13,10 @@ use crate::definitions::ParentCommunication as Communication;
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
 use crate::json;
+use crate::json_text::JsonText;
+use crate::limits;
 use crate::page::Page;
+use crate::protocols::responses::threads::ListedSubagent;
 use crate::store::amounts::Amounts;
 use crate::store::grants::ChildBudget;
 use crate::store::side::Side;
@@ -233,6 +236,25 @@ impl Child {
         shown
     }
 
+    /// The entry in lists of subagents.
+    fn response(&self) -> ListedSubagent<'_> {
+        let facts = &self.facts;
+        ListedSubagent {
+            id: &self.reference,
+            agent_name: &self.agent,
+            title: facts.title.as_deref(),
+            thread_name: facts.name.as_deref(),
+            description: &facts.description,
+            status: &self.status,
+            resumable: facts.resumable,
+            blocking: facts.blocking,
+            parent_communication: facts.communication.as_str(),
+            spawn_group_id: facts.group.as_deref(),
+            created_at: self.created_us / limits::SECOND_US,
+            agent_id: facts.alias.as_deref(),
+        }
+    }
+
     /// Adds a worker's id.
     pub(crate) fn add_alias(&self, shown: &mut Value) {
         if let (Some(alias), Some(fields)) = (&self.facts.alias, shown.as_object_mut()) {
@@ -361,14 +383,13 @@ pub(crate) fn all(sql: &dyn Sql) -> Result<Vec<Child>> {
 /// Fills a page with children, newest first, after the first `offset`. Returns how many there are.
 pub(crate) fn list(
     sql: &dyn Sql,
-    page: &mut Page,
+    page: &mut Page<JsonText<ListedSubagent<'static>>>,
     offset: u32,
-    shown: impl Fn(&Child) -> Value,
 ) -> Result<usize> {
     let places = places(sql)?;
     for (_, open, reference) in places.iter().skip(offset as usize) {
         if let Some(child) = at(sql, *open, reference)?
-            && page.add(|| Ok(shown(&child)))?.is_break()
+            && page.add_text(|| JsonText::new(&child.response()))?.is_break()
         {
             break;
         }

@@ -108,7 +108,7 @@ fn ask(agent: &Agent, origin: &str, mut tool: Value) -> Value {
     set(&mut tool, "title", title.into());
     set(&mut tool, "description", format!("Asks the agent {title} and waits for its answer{about}").into());
     let shown = agents::summary(agent, origin);
-    if let Some(icon) = shown.get("icon").and_then(Value::as_str).filter(|icon| icon.starts_with("http")) {
+    if let Some(icon) = shown.icon.as_deref().filter(|icon| icon.starts_with("http")) {
         set(&mut tool, "icons", json!([{ "src": icon }]));
     }
     tool

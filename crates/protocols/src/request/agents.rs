@@ -3,52 +3,47 @@
 
 use serde_json::Value;
 
-use bobbin_definitions::definitions::{Agent, Catalog, Variable};
+use bobbin_definitions::definitions::{Agent, Catalog, SideConfig, Variable};
 use bobbin_definitions::error::{Code, Error, Result};
 use bobbin_definitions::json;
+
+use crate::responses::agents::{AgentDetail, AgentList, AgentSide, AgentSummary, ListedAgent};
 
 /// The header with the origin of the request's URL, for a thread's object.
 pub const ORIGIN: &str = "x-bobbin-origin";
 
-/// The entry of an agent in a list: `{name, title, type, description, icon}` (spec §27.1, the `agent` of a
-/// thread). An icon that is a path gets the prefix `origin`, such as `https://bobbin.example` (spec §7.1).
-pub fn summary(agent: &Agent, origin: &str) -> Value {
+/// The entry of an agent in a list (spec §27.1, the `agent` of a thread). An icon that is a path gets the
+/// prefix `origin`, such as `https://bobbin.example` (spec §7.1).
+pub fn summary<'a>(agent: &'a Agent, origin: &str) -> AgentSummary<'a> {
     let icon = agent.icon.as_deref().map(|icon| match icon.strip_prefix('/') {
         // A path with two leading slashes names another host.
         Some(path) if !path.starts_with('/') => format!("{origin}{icon}"),
         _ => icon.to_owned(),
     });
-    json!({
-        "name": agent.name,
-        "title": agent.title.as_deref().unwrap_or(&agent.name),
-        "type": agent.kind,
-        "description": agent.description,
-        "icon": icon,
-    })
+    AgentSummary {
+        name: &agent.name,
+        title: agent.title.as_deref().unwrap_or(&agent.name),
+        kind: agent.kind,
+        description: agent.description.as_deref(),
+        icon,
+    }
 }
 
 /// The summary, and the publication of the agent.
-fn listed(agent: &Agent, origin: &str) -> Value {
-    let mut listed = summary(agent, origin);
-    let package = [
-        ("packageName", &agent.package_name),
-        ("version", &agent.version),
-        ("author", &agent.author),
-        ("license", &agent.license),
-    ];
-    for (field, value) in package {
-        if value.is_some() {
-            set(&mut listed, field, json!(value));
-        }
+fn listed<'a>(agent: &'a Agent, origin: &str) -> ListedAgent<'a> {
+    ListedAgent {
+        summary: summary(agent, origin),
+        package_name: agent.package_name.as_deref(),
+        version: agent.version.as_deref(),
+        author: agent.author.as_deref(),
+        license: agent.license.as_deref(),
     }
-    listed
 }
 
-/// `GET /agents`: `{agents: [summary]}`, by name, with their publication. A package shows only its entry
-/// agents.
+/// `GET /agents`: by name, with their publication. A package shows only its entry agents.
 pub fn list(catalog: &Catalog, origin: &str) -> Value {
-    let agents: Vec<Value> = catalog.shown_agents().map(|agent| listed(agent, origin)).collect();
-    json!({ "agents": agents })
+    let agents = catalog.shown_agents().map(|agent| listed(agent, origin)).collect();
+    json!(AgentList { agents })
 }
 
 /// `GET /agents/:name`: the summary, the sides with their prompts' models and tools, and the variables that a
@@ -58,37 +53,38 @@ pub fn list(catalog: &Catalog, origin: &str) -> Value {
 /// `agent_not_found`, with the existing names as hint.
 pub fn detail(catalog: &Catalog, name: &str, origin: &str) -> Result<Value> {
     let agent = catalog.shown_agent(name).ok_or_else(|| not_found(catalog, name))?;
-    let mut detail = listed(agent, origin);
     let mut variables: Vec<&Variable> = agent.variables.iter().collect();
-    for (field, side) in [("sideA", Some(&agent.side_a)), ("sideB", agent.side_b.as_ref())] {
-        let Some(side) = side else { continue };
+    for side in [Some(&agent.side_a), agent.side_b.as_ref()].into_iter().flatten() {
         let prompt = catalog.prompts.get(&side.prompt);
-        let tools: Vec<&str> =
-            prompt.iter().flat_map(|prompt| &prompt.tools).map(|tool| tool.name.as_str()).collect();
-        set(
-            &mut detail,
-            field,
-            json!({
-                "label": side.label,
-                "prompt": side.prompt,
-                "model": prompt.map(|prompt| &prompt.model),
-                "tools": tools,
-                "maxSteps": side.max_steps,
-                "stopOnResponse": side.stop_on_response,
-                "stopTool": side.stop_tool,
-            }),
-        );
+        let tools = prompt.iter().flat_map(|prompt| &prompt.tools);
         let of_tools =
-            tools.iter().filter_map(|name| catalog.tools.get(*name)).flat_map(|tool| &tool.variables);
+            tools.filter_map(|tool| catalog.tools.get(&tool.name)).flat_map(|tool| &tool.variables);
         for variable in prompt.iter().flat_map(|prompt| &prompt.variables).chain(of_tools) {
             if variables.iter().all(|known| known.name != variable.name) {
                 variables.push(variable);
             }
         }
     }
-    set(&mut detail, "maxSessionTurns", json!(agent.max_session_turns));
-    set(&mut detail, "variables", json!(variables));
-    Ok(detail)
+    Ok(json!(AgentDetail {
+        listed: listed(agent, origin),
+        side_a: side_of(catalog, &agent.side_a),
+        side_b: agent.side_b.as_ref().map(|side| side_of(catalog, side)),
+        max_session_turns: agent.max_session_turns,
+        variables,
+    }))
+}
+
+fn side_of<'a>(catalog: &'a Catalog, side: &'a SideConfig) -> AgentSide<'a> {
+    let prompt = catalog.prompts.get(&side.prompt);
+    AgentSide {
+        label: side.label.as_deref(),
+        prompt: &side.prompt,
+        model: prompt.map(|prompt| prompt.model.as_str()),
+        tools: prompt.iter().flat_map(|prompt| &prompt.tools).map(|tool| tool.name.as_str()).collect(),
+        max_steps: side.max_steps,
+        stop_on_response: side.stop_on_response,
+        stop_tool: side.stop_tool.as_deref(),
+    }
 }
 
 /// The error for an unknown agent.
@@ -114,12 +110,6 @@ pub fn exposed(catalog: &Catalog) -> String {
     let names = catalog.shown_agents().filter(|agent| agent.is_exposed()).map(|agent| agent.name.as_str());
     let names: Vec<&str> = names.collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-}
-
-fn set(object: &mut Value, field: &str, value: Value) {
-    if let Some(object) = object.as_object_mut() {
-        object.insert(field.to_owned(), value);
-    }
 }
 
 #[cfg(test)]

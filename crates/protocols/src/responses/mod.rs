@@ -7,6 +7,7 @@
 
 #![expect(missing_docs, reason = "a field or value without a text is described by its name")]
 
+pub mod agents;
 pub mod budgets;
 pub mod files;
 pub mod logs;

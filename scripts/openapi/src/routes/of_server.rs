@@ -12,9 +12,9 @@ pub(super) fn server() -> Vec<Operation> {
         new("health", Scope::Anybody, "Reports whether the server works.")
             .gives::<agents::Health>(200, "The server works."),
         new("listAgents", Scope::Owner, "Lists the agents.")
-            .gives::<agents::AgentList>(200, "Ordered by name."),
+            .gives::<responses::agents::AgentList>(200, "Ordered by name."),
         new("getAgent", Scope::Owner, "Returns an agent with its sides and variables.")
-            .gives::<agents::AgentDetail>(200, "The agent.")
+            .gives::<responses::agents::AgentDetail>(200, "The agent.")
             .fails(&[Code::AgentNotFound]),
         new(
             "explainAgent",

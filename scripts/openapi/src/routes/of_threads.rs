@@ -22,11 +22,11 @@ pub(super) fn threads() -> Vec<Operation> {
             ]),
         new("listThreads", Scope::Owner, "Lists the threads of an owner.")
             .says("The list is a copy that may lag behind the threads for a moment.")
-            .gives::<threads::ThreadPage>(200, "A page."),
+            .gives::<responses::threads::ThreadPage>(200, "A page."),
         new("listOwners", Scope::Admin, "Lists the owners of threads.")
-            .gives::<threads::OwnerPage>(200, "A page."),
+            .gives::<responses::threads::OwnerPage>(200, "A page."),
         new("getThread", Scope::Thread, "A thread.")
-            .gives::<threads::Thread>(200, "The thread, its agent and counts.")
+            .gives::<responses::threads::Thread>(200, "The thread, its agent and counts.")
             .fails(&[Code::ThreadNotFound]),
         new(
             "changeThread",
@@ -34,7 +34,7 @@ pub(super) fn threads() -> Vec<Operation> {
             "Changes the tags, properties, values of variables, or agent of a thread.",
         )
         .takes::<threads::ThreadChange>()
-        .gives::<threads::ThreadChanged>(200, "The state after the change.")
+        .gives::<responses::threads::ThreadChanged>(200, "The state after the change.")
         .fails(&[Code::Conflict, Code::AgentNotFound, Code::MissingVariables]),
         new("forkThread", Scope::Owner, "Copies a thread up to a message.")
             .keyed()
@@ -61,7 +61,7 @@ pub(super) fn of_thread() -> Vec<Operation> {
         new("terminateThread", Scope::Owner, "Ends a thread for good. It stays readable.")
             .gives::<threads::Terminated>(200, "The thread refuses all further work."),
         new("listSubagents", Scope::Thread, "Lists the subagents that the thread has created.")
-            .gives::<threads::SubagentPage>(200, "Newest first."),
+            .gives::<responses::threads::SubagentPage>(200, "Newest first."),
         new("getMissingVariables", Scope::Thread, "Returns the variables that a subagent waits for.")
             .gives::<threads::MissingVariables>(200, "The names of the variables."),
         new("giveVariables", Scope::Owner, "Sets the missing values, and creates the subagent.")

@@ -2,21 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use bobbin_definitions::definitions::VariableKind;
 use bobbin_definitions::definitions::message::ToolStatus;
 use bobbin_protocols::responses::messages::Attachment;
-use bobbin_protocols::responses::threads::ThreadState;
+use bobbin_protocols::responses::threads::Fork;
 use schemars::JsonSchema;
 
-use super::agents::AgentSummary;
 use super::budgets::GivenBudget;
 use super::{Object, Seconds};
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-pub(crate) enum VariableType {
-    Text,
-    Secret,
-}
 
 /// A thread to create.
 #[derive(JsonSchema)]
@@ -34,7 +27,7 @@ pub(crate) struct NewThread {
     /// Values of variables, by name.
     env: Option<BTreeMap<String, String>>,
     /// The types of the values, `secret` by default.
-    env_types: Option<BTreeMap<String, VariableType>>,
+    env_types: Option<BTreeMap<String, VariableKind>>,
     /// The old name of `env`.
     tenvs: Option<BTreeMap<String, String>>,
     budget: Option<GivenBudget>,
@@ -92,102 +85,6 @@ pub(crate) struct ThreadCreated {
     message: String,
 }
 
-/// A thread in a list, which may lag behind the thread for a moment.
-#[derive(JsonSchema)]
-pub(crate) struct ListedThread {
-    id: String,
-    /// The key that its creator has chosen.
-    key: Option<String>,
-    agent_id: String,
-    /// The agent that the thread was created with.
-    origin_agent_id: String,
-    user_id: Option<String>,
-    tags: Vec<String>,
-    /// The thread that has created this one.
-    parent: Option<String>,
-    terminated: Option<Seconds>,
-    created_at: Option<Seconds>,
-    last_activity_at: Option<Seconds>,
-    executing: bool,
-    /// The reason of the last run, if that run failed.
-    failed: Option<String>,
-    last_message_preview: Option<String>,
-    last_message_at: Option<Seconds>,
-    /// `null` if its definition no longer exists.
-    agent: Option<AgentSummary>,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct ThreadPage {
-    threads: Vec<ListedThread>,
-    total: i64,
-    has_more: bool,
-    /// With `user_id=*`: the number of owners whose threads are not in the list.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    owners_left_out: Option<i64>,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct ListedOwner {
-    #[schemars(rename = "user_id")]
-    user_id: Option<String>,
-    thread_count: i64,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct OwnerPage {
-    owners: Vec<ListedOwner>,
-    total: i64,
-    has_more: bool,
-}
-
-#[derive(JsonSchema)]
-pub(crate) struct ThreadFacts {
-    id: String,
-    /// The key that its creator has chosen.
-    key: Option<String>,
-    /// The number of this thread among those that have had this id, from 1.
-    life: i64,
-    agent_id: String,
-    origin_agent_id: String,
-    user_id: Option<String>,
-    tags: Vec<String>,
-    properties: Object,
-    /// The values of type `text`.
-    env: BTreeMap<String, String>,
-    env_types: BTreeMap<String, VariableType>,
-    parent: Option<String>,
-    /// The original, if the thread is a copy.
-    fork: Option<Fork>,
-    terminated: Option<Seconds>,
-    created_at: Seconds,
-    executing: bool,
-    state: ThreadState,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-pub(crate) enum ForkState {
-    Copying,
-    Copied,
-    Failed,
-}
-
-/// The original of a copied thread.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct Fork {
-    thread_id: String,
-    /// The id of the last copied message in the original.
-    up_to: Option<String>,
-    state: ForkState,
-    /// Why the copy failed.
-    error: Option<String>,
-}
-
 /// A copy to create.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -217,22 +114,7 @@ pub(crate) struct Forked {
     key: Option<String>,
     /// Whether this request has created it.
     created: bool,
-    fork: Option<Fork>,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct ThreadStats {
-    message_count: i64,
-    log_count: i64,
-    last_activity: Seconds,
-}
-
-#[derive(JsonSchema)]
-pub(crate) struct Thread {
-    thread: ThreadFacts,
-    agent: Option<AgentSummary>,
-    stats: ThreadStats,
+    fork: Option<Fork<'static>>,
 }
 
 /// Changes of a thread. At least one field is required.
@@ -243,20 +125,8 @@ pub(crate) struct ThreadChange {
     properties: Option<Object>,
     agent_id: Option<String>,
     env_patch: Option<BTreeMap<String, String>>,
-    env_type_patch: Option<BTreeMap<String, VariableType>>,
+    env_type_patch: Option<BTreeMap<String, VariableKind>>,
     env_delete: Option<Vec<String>>,
-}
-
-#[derive(JsonSchema)]
-pub(crate) struct ThreadChanged {
-    id: String,
-    agent_id: String,
-    user_id: Option<String>,
-    tags: Vec<String>,
-    properties: Object,
-    env: BTreeMap<String, String>,
-    env_types: BTreeMap<String, VariableType>,
-    created_at: Seconds,
 }
 
 #[derive(JsonSchema)]
@@ -267,36 +137,6 @@ pub(crate) struct ThreadDeleted {
     deleted_thread_ids: Vec<String>,
     deleted_count: i64,
     message: String,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct ListedSubagent {
-    /// The id of the subagent's thread.
-    id: String,
-    #[schemars(rename = "agent_name")]
-    agent_name: String,
-    title: Option<String>,
-    thread_name: Option<String>,
-    description: Option<String>,
-    status: String,
-    resumable: bool,
-    blocking: bool,
-    parent_communication: String,
-    spawn_group_id: Option<String>,
-    /// The id that models use, if the subagent is a worker.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    agent_id: Option<String>,
-    #[schemars(rename = "created_at")]
-    created_at: Seconds,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct SubagentPage {
-    subagents: Vec<ListedSubagent>,
-    total: i64,
-    has_more: bool,
 }
 
 /// The variables that a subagent waits for before it is created.
@@ -317,7 +157,7 @@ pub(crate) struct MissingVariables {
 #[schemars(deny_unknown_fields)]
 pub(crate) struct GivenVariables {
     env: BTreeMap<String, String>,
-    env_types: Option<BTreeMap<String, VariableType>>,
+    env_types: Option<BTreeMap<String, VariableKind>>,
 }
 
 #[derive(JsonSchema)]
@@ -331,14 +171,14 @@ pub(crate) struct VariablesTaken {
 #[derive(JsonSchema)]
 pub(crate) struct ShownEnv {
     env: BTreeMap<String, String>,
-    env_types: BTreeMap<String, VariableType>,
+    env_types: BTreeMap<String, VariableKind>,
 }
 
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct EnvChange {
     env_patch: Option<BTreeMap<String, String>>,
-    env_type_patch: Option<BTreeMap<String, VariableType>>,
+    env_type_patch: Option<BTreeMap<String, VariableKind>>,
     env_delete: Option<Vec<String>>,
 }
 
