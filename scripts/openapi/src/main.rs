@@ -89,7 +89,35 @@ impl Generators {
 fn document() -> Value {
     let mut document = whole();
     without_true(&mut document);
+    for_clients(&mut document);
     document
+}
+
+/// Removes the sections of the specification and the line breaks from descriptions. The comments of types in
+/// other crates have them.
+fn for_clients(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match field {
+                    Value::String(text) if name == "description" => *text = plain(text),
+                    field => for_clients(field),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(for_clients),
+        _ => {}
+    }
+}
+
+/// A description in one line, without ` (spec §…)`.
+fn plain(text: &str) -> String {
+    let mut text = text.split('\n').collect::<Vec<_>>().join(" ");
+    while let Some((before, rest)) = text.split_once(" (spec §") {
+        let after = rest.split_once(')').map_or("", |(_, after)| after);
+        text = format!("{before}{after}");
+    }
+    text
 }
 
 /// Writes the schema that accepts anything as `{}` instead of `true`, which fewer client generators support.

@@ -24,40 +24,32 @@ pub(in crate::engine) fn for_client(
     sql: &dyn Sql,
     outcome: MessageOutcome,
     now: i64,
-<<<<<<< HEAD
-) -> Result<Value> {
-    match outcome {
-        MessageOutcome::Stopped | MessageOutcome::Parked(None) => Ok(held(state)),
-        MessageOutcome::Parked(Some(run)) => of_run(state, sql, &run, None, now),
-        MessageOutcome::Ended(run, answer) => of_run(state, sql, &run, answer, now),
-=======
-) -> Result<VerdictOutcome> {
-    let outcome = match verdict {
-        Verdict::Stopped | Verdict::Parked(None) => return Ok(VerdictOutcome::Held(held(state))),
-        Verdict::Parked(Some(run)) => of_run(state, sql, &run, None, now)?,
-        Verdict::Ended(run, answer) => of_run(state, sql, &run, answer, now)?,
+) -> Result<MessageResponse> {
+    let response = match outcome {
+        MessageOutcome::Stopped | MessageOutcome::Parked(None) => return Ok(MessageResponse::Held(held(state))),
+        MessageOutcome::Parked(Some(run)) => of_run(state, sql, &run, None, now)?,
+        MessageOutcome::Ended(run, answer) => of_run(state, sql, &run, answer, now)?,
     };
-    Ok(VerdictOutcome::Run(Box::new(outcome)))
+    Ok(MessageResponse::Run(Box::new(response)))
 }
 
 /// The response for a waiting client.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(in crate::engine) enum VerdictOutcome {
+pub(in crate::engine) enum MessageResponse {
     Run(Box<RunOutcome>),
     /// No run has taken the message in.
     Held(Value),
 }
 
-impl VerdictOutcome {
+impl MessageResponse {
     /// Sets the token to decide the only open question.
     pub(in crate::engine) fn set_token(&mut self, token: String) {
         match self {
-            VerdictOutcome::Run(outcome) => outcome.token = Some(token),
-            VerdictOutcome::Held(Value::Object(fields)) => _ = fields.insert("token".into(), token.into()),
-            VerdictOutcome::Held(_) => {}
+            MessageResponse::Run(outcome) => outcome.token = Some(token),
+            MessageResponse::Held(Value::Object(fields)) => _ = fields.insert("token".into(), token.into()),
+            MessageResponse::Held(_) => {}
         }
->>>>>>> 34514b12 (api: messages, runs, their outcomes and traces are types)
     }
 }
 

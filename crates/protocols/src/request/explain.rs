@@ -6,6 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::request::agents::not_found;
+use crate::responses::agents::{
+    AgentExplained, ExplainedVariable, Leading, LedAgent, MissingPart, UsedDefinition,
+};
 use bobbin_definitions::definitions::callable::Callable;
 use bobbin_definitions::definitions::graph::{Item, reach};
 use bobbin_definitions::definitions::references::Kind;
@@ -16,7 +19,7 @@ use bobbin_definitions::json;
 /// Looks up a variable of the deployment.
 pub type Deployment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// `GET /api/agents/:name/explain`: `{agent, file, uses, leads, variables, missing, unused}`.
+/// `GET /api/agents/:name/explain`.
 /// `natives`: the native tools of this build.
 ///
 /// # Errors
@@ -24,7 +27,7 @@ pub type Deployment<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub fn explain(catalog: &Catalog, name: &str, natives: &[&str], deployment: Deployment<'_>) -> Result<Value> {
     let agent = catalog.shown_agent(name).ok_or_else(|| not_found(catalog, name))?;
     let used = used(catalog, agent);
-    let uses: Vec<Value> = used.iter().map(|(kind, name)| definition(catalog, *kind, name)).collect();
+    let uses = used.iter().map(|(kind, name)| definition(catalog, *kind, name)).collect();
     let mut missing = Vec::new();
     for (kind, name) in &used {
         match kind {
@@ -34,14 +37,14 @@ pub fn explain(catalog: &Catalog, name: &str, natives: &[&str], deployment: Depl
             _ => {}
         }
     }
-    Ok(json!({
-        "agent": agent.name,
-        "file": file(catalog, Kind::Agent, &agent.name),
-        "uses": uses,
-        "leads": leads(catalog, agent),
-        "variables": variables(catalog, agent, deployment),
-        "missing": missing,
-        "unused": unused(catalog),
+    Ok(json!(AgentExplained {
+        agent: &agent.name,
+        file: file(catalog, Kind::Agent, &agent.name),
+        uses,
+        leads: leads(catalog, agent),
+        variables: variables(catalog, agent, deployment),
+        missing,
+        unused: unused(catalog),
     }))
 }
 
@@ -64,24 +67,22 @@ fn used<'c>(catalog: &'c Catalog, agent: &'c Agent) -> BTreeSet<(Kind, &'c str)>
 }
 
 /// The agents to which its models may hand the thread off, or which they may start in separate threads.
-fn leads(catalog: &Catalog, agent: &Agent) -> Vec<Value> {
-    let mut led: BTreeSet<(&str, &str, &str)> = BTreeSet::new();
+fn leads<'c>(catalog: &'c Catalog, agent: &'c Agent) -> Vec<LedAgent<'c>> {
+    let mut led: BTreeSet<(&str, Leading, &str)> = BTreeSet::new();
     for found in reach(catalog, agent).iter().filter(|found| !found.handed) {
         let Item::Prompt(prompt) = found.item else { continue };
         led.extend(prompt.tools.iter().filter_map(|entry| {
             let (agent, how) = match catalog.callable(&entry.name)? {
-                Callable::Agent(agent, _) => (agent, "handoff"),
-                Callable::Subagent(agent, _) => (agent, "subagent"),
+                Callable::Agent(agent, _) => (agent, Leading::Handoff),
+                Callable::Subagent(agent, _) => (agent, Leading::Subagent),
                 Callable::Tool(_) | Callable::Prompt(_) => return None,
             };
             Some((agent.name.as_str(), how, prompt.name.as_str()))
         }));
         let workers = prompt.workers().map(|workers| &workers.agents).into_iter().flatten();
-        led.extend(workers.map(|name| (name.as_str(), "worker", prompt.name.as_str())));
+        led.extend(workers.map(|name| (name.as_str(), Leading::Worker, prompt.name.as_str())));
     }
-    led.into_iter()
-        .map(|(agent, how, prompt)| json!({ "agent": agent, "how": how, "prompt": prompt }))
-        .collect()
+    led.into_iter().map(|(agent, how, prompt)| LedAgent { agent, how, prompt }).collect()
 }
 
 fn of_memories<'c>(catalog: &'c Catalog, prompt: &'c Prompt, used: &mut BTreeSet<(Kind, &'c str)>) {
@@ -113,15 +114,10 @@ fn of_server<'c>(catalog: &'c Catalog, tool: &Tool) -> Option<&'c str> {
 }
 
 /// A definition and its file.
-fn definition(catalog: &Catalog, kind: Kind, name: &str) -> Value {
+fn definition<'c>(catalog: &'c Catalog, kind: Kind, name: &'c str) -> UsedDefinition<'c> {
     let server =
         catalog.tools.get(name).filter(|_| kind == Kind::Tool).and_then(|tool| of_server(catalog, tool));
-    match server {
-        Some(server) => {
-            json!({ "kind": kind.noun(), "name": name, "file": file(catalog, kind, name), "server": server })
-        }
-        None => json!({ "kind": kind.noun(), "name": name, "file": file(catalog, kind, name) }),
-    }
+    UsedDefinition { kind: kind.noun(), name, file: file(catalog, kind, name), server }
 }
 
 /// The file of a definition, if the catalog has it; built-in ones have none.
@@ -129,16 +125,16 @@ fn file<'c>(catalog: &'c Catalog, kind: Kind, name: &str) -> Option<&'c str> {
     catalog.files.get(&format!("{} {name}", kind.noun())).map(String::as_str)
 }
 
-fn lack(code: &str, kind: Kind, name: &str, message: String) -> Value {
-    json!({ "code": code, "kind": kind.noun(), "name": name, "message": message })
+fn lack<'a>(code: &'static str, kind: Kind, name: &'a str, message: String) -> MissingPart<'a> {
+    MissingPart { code, kind: kind.noun(), name, message }
 }
 
-fn of_model(catalog: &Catalog, name: &str, deployment: Deployment<'_>) -> Option<Value> {
+fn of_model<'c>(catalog: &Catalog, name: &'c str, deployment: Deployment<'_>) -> Option<MissingPart<'c>> {
     let lacks = bobbin_models::lacks(catalog.models.get(name)?, deployment)?;
     Some(lack("model.unusable", Kind::Model, name, format!("The model \"{name}\" cannot be used: {lacks}.")))
 }
 
-fn of_tool(catalog: &Catalog, name: &str, natives: &[&str]) -> Option<Value> {
+fn of_tool<'c>(catalog: &Catalog, name: &'c str, natives: &[&str]) -> Option<MissingPart<'c>> {
     let Implementation::Native(native) = &catalog.tools.get(name)?.run else { return None };
     (!natives.contains(&native.as_str())).then(|| {
         let message = format!("The native function \"{native}\" is not part of this deployment.");
@@ -147,7 +143,7 @@ fn of_tool(catalog: &Catalog, name: &str, natives: &[&str]) -> Option<Value> {
 }
 
 /// Skills that a prompt does not get, because it lacks a tool.
-fn of_skills(catalog: &Catalog, prompt: &str) -> Vec<Value> {
+fn of_skills<'c>(catalog: &'c Catalog, prompt: &str) -> Vec<MissingPart<'c>> {
     let Some(prompt) = catalog.prompts.get(prompt) else { return Vec::new() };
     let skills = catalog.skills_of(prompt).into_iter();
     skills
@@ -162,7 +158,11 @@ fn of_skills(catalog: &Catalog, prompt: &str) -> Vec<Value> {
 }
 
 /// The variables that the agent needs, and whether the deployment or a definition sets each.
-fn variables(catalog: &Catalog, agent: &Agent, deployment: Deployment<'_>) -> Vec<Value> {
+fn variables<'c>(
+    catalog: &'c Catalog,
+    agent: &'c Agent,
+    deployment: Deployment<'_>,
+) -> Vec<ExplainedVariable<'c>> {
     let mut known: BTreeMap<&str, (&Variable, bool)> = BTreeMap::new();
     for found in reach(catalog, agent) {
         for variable in found.item.variables() {
@@ -175,13 +175,14 @@ fn variables(catalog: &Catalog, agent: &Agent, deployment: Deployment<'_>) -> Ve
     }
     let told = known.into_values();
     told.map(|(variable, set)| {
-        json!({ "name": variable.name, "type": variable.kind, "required": variable.required, "set": set })
+        let Variable { name, kind, required, .. } = variable;
+        ExplainedVariable { name, kind: *kind, required: *required, set }
     })
     .collect()
 }
 
 /// The application's definitions that none of its agents uses.
-fn unused(catalog: &Catalog) -> Vec<Value> {
+fn unused(catalog: &Catalog) -> Vec<UsedDefinition<'_>> {
     let used: BTreeSet<(Kind, &str)> =
         catalog.agents.values().flat_map(|agent| used(catalog, agent)).collect();
     let names = [

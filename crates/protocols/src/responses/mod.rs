@@ -41,3 +41,6 @@ impl Success {
     /// The response to a request without any other result.
     pub const OK: Success = Success { success: true };
 }
+
+#[cfg(test)]
+mod tests;

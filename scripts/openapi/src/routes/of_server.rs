@@ -21,7 +21,7 @@ pub(super) fn server() -> Vec<Operation> {
             Scope::Owner,
             "Lists the parts of an agent, and the missing ones.",
         )
-        .gives::<agents::AgentExplained>(200, "The parts, found without any outgoing request.")
+        .gives::<responses::agents::AgentExplained>(200, "The parts, found without any outgoing request.")
         .fails(&[Code::AgentNotFound]),
         new(
             "mintToken",

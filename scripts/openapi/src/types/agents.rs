@@ -1,7 +1,5 @@
 //! Agents, tokens, and the server itself.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde_json::Value;
 
@@ -17,64 +15,6 @@ pub(crate) struct Health {
     /// For administrators: the number of warnings of the compiled definitions.
     #[schemars(skip_serializing_if = "Option::is_none")]
     warnings: Option<u32>,
-}
-
-/// A definition that an agent uses.
-#[derive(JsonSchema)]
-pub(crate) struct UsedDefinition {
-    kind: String,
-    name: String,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
-}
-
-/// A missing part of an agent.
-#[derive(JsonSchema)]
-pub(crate) struct MissingPart {
-    code: String,
-    kind: String,
-    name: String,
-    message: String,
-}
-
-#[derive(JsonSchema)]
-pub(crate) struct ExplainedVariable {
-    name: String,
-    #[schemars(rename = "type")]
-    kind: String,
-    required: bool,
-    /// Whether the deployment or a definition has a value for it.
-    set: bool,
-}
-
-#[derive(JsonSchema)]
-pub(crate) struct AgentExplained {
-    agent: String,
-    file: String,
-    uses: Vec<UsedDefinition>,
-    /// Agents that may take over the thread, or work as subagents.
-    leads: Vec<LedAgent>,
-    variables: Vec<ExplainedVariable>,
-    missing: Vec<MissingPart>,
-    /// Definitions that no agent uses.
-    unused: Vec<UsedDefinition>,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-pub(crate) enum Leading {
-    Handoff,
-    Subagent,
-    Worker,
-}
-
-/// An agent that another agent uses.
-#[derive(JsonSchema)]
-pub(crate) struct LedAgent {
-    agent: String,
-    how: Leading,
-    /// The prompt with the entry.
-    prompt: String,
 }
 
 #[derive(JsonSchema)]
@@ -118,6 +58,15 @@ pub(crate) struct ThreadDiagnostics {
     alarm: Object,
     due: Vec<Value>,
     flow: Object,
-    #[schemars(flatten)]
-    more: BTreeMap<String, Value>,
+    /// Whether clients are connected.
+    listeners: bool,
+    history: Object,
+    /// The version of the tables.
+    schema: i64,
+    /// Bytes of the database.
+    bytes: i64,
+    now: super::Micros,
+    /// With a collector of spans: the spans that were dropped.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    export: Option<Object>,
 }

@@ -264,6 +264,12 @@ pub(crate) struct ProgressFrame {
     message: String,
     step: Option<i64>,
     max_steps: Option<i64>,
+    tool_names: Vec<String>,
+    elapsed_seconds: Option<i64>,
+    /// The depth of calls around the subject.
+    depth: i64,
+    /// The nearest limit on cost, with the usage, in USD: `costUsd` and `limit`.
+    budget: Option<Object>,
     /// Milliseconds since 1970.
     timestamp: i64,
 }
