@@ -14,7 +14,7 @@ use crate::engine::files::write::{Draft, WrittenFile};
 use crate::error::{Code, Error, Result};
 use crate::host::http;
 use crate::limits;
-use crate::protocols::responses::files::{FilesFound, OneFile, TextFound};
+use crate::protocols::responses::files::{FileRecord, FilesFound, OneFile, TextFound};
 use crate::request::fields::Body;
 use crate::request::{Content, Query, RawResponse, Reply, StreamRoute, ThreadRequest};
 use crate::store::file_path::FilePath;
@@ -68,7 +68,7 @@ impl Api<'_> {
                 let mut body = Body::parse(&text_of(body).await?)?.known(&["path"])?;
                 let to = body.string("path")?.ok_or_else(|| Error::missing("path"))?;
                 let record = self.files().rename(&at(path)?, &at(&to)?, &Conditions::of(request))?;
-                Ok(answer(200, &OneFile { file: &record }))
+                Ok(file_answer(200, &record))
             }
             StreamRoute::DeleteFile(path) => self.delete_file(&at(path)?, request),
             StreamRoute::StartUpload => {
@@ -82,10 +82,7 @@ impl Api<'_> {
             StreamRoute::PutChunk { upload, index } => {
                 Ok(answer(200, &self.files().put_upload_chunk(upload, index, body).await?))
             }
-            StreamRoute::CompleteUpload(id) => {
-                let file = self.files().complete_upload(id)?;
-                Ok(answer(200, &OneFile { file: &file }))
-            }
+            StreamRoute::CompleteUpload(id) => Ok(file_answer(200, &self.files().complete_upload(id)?)),
             StreamRoute::DeleteUpload(id) => {
                 self.files().delete_upload(id)?;
                 Ok(RawResponse::empty(204))
@@ -139,7 +136,7 @@ impl Api<'_> {
         };
         if as_record {
             let record = self.files().stat(path)?.ok_or_else(|| tree::no_file(path))?;
-            return Ok(answer(200, &OneFile { file: &record }).into());
+            return Ok(file_answer(200, &record).into());
         }
         let row = if path.is_root() { None } else { self.read(|_, sql| table::find(sql, path))? };
         let row = match row {
@@ -184,7 +181,7 @@ impl Api<'_> {
         let mut body = body.map_err(|error| error.hint("Send a file that is JSON itself with PUT."))?;
         if body.flag("directory")? {
             let (record, created) = self.files().mkdir(&path, &Conditions::of(request))?;
-            return Ok(answer(if created { 201 } else { 200 }, &OneFile { file: &record }));
+            return Ok(file_answer(if created { 201 } else { 200 }, &record));
         }
         let text = body.string("content")?;
         let (content, usual) = match (text, base64(&mut body, "data")?) {
@@ -282,8 +279,12 @@ fn answer(status: u16, body: &impl Serialize) -> RawResponse {
     Reply::json(status, body).into()
 }
 
+fn file_answer(status: u16, file: &FileRecord) -> RawResponse {
+    answer(status, &OneFile { file })
+}
+
 fn told(written: &WrittenFile) -> RawResponse {
-    let served = answer(if written.created { 201 } else { 200 }, &OneFile { file: &written.record });
+    let served = file_answer(if written.created { 201 } else { 200 }, &written.record);
     match &written.record.etag {
         Some(etag) => served.header("etag", etag),
         None => served,

@@ -8,6 +8,7 @@ use crate::env::Redacted;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
+use crate::protocols::responses::Object;
 use crate::protocols::responses::threads::ThreadChanged;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
@@ -17,6 +18,7 @@ use crate::store::changes::MessageChange;
 use crate::store::idempotency::Key;
 use crate::store::messages as rows;
 use crate::store::messages::{Inbound, Row, SharedRow, message_seq, not_found};
+use crate::store::meta::Meta;
 use crate::store::state::State;
 use crate::trace::Trace;
 
@@ -75,18 +77,7 @@ impl History<'_> {
         self.outbox().deliver_now(Targets::All).await;
         self.read_mut(|state, sql| {
             let (env, env_types) = self.variables().shown_env(state, sql)?;
-            let meta = &state.meta;
-            let body = ThreadChanged {
-                id: &meta.thread_id,
-                agent_id: &meta.agent,
-                user_id: meta.owner.as_deref(),
-                tags: &meta.tags,
-                properties: &meta.properties,
-                env,
-                env_types,
-                created_at: meta.created_us / 1_000_000,
-            };
-            Ok(Reply::json(200, &body))
+            Ok(Reply::json(200, &changed(&state.meta, env, env_types)))
         })
     }
 
@@ -251,6 +242,20 @@ struct ChangeRequest {
     then: HistoryAction,
     key: Option<Key>,
     trace: Option<Trace>,
+}
+
+/// The thread after a change.
+fn changed(meta: &Meta, env: Object, env_types: Object) -> ThreadChanged<'_> {
+    ThreadChanged {
+        id: &meta.thread_id,
+        agent_id: &meta.agent,
+        user_id: meta.owner.as_deref(),
+        tags: &meta.tags,
+        properties: &meta.properties,
+        env,
+        env_types,
+        created_at: meta.created_us / 1_000_000,
+    }
 }
 
 /// The message, if it may be changed now and the operation may follow.
