@@ -26,7 +26,9 @@ pub(in crate::engine) fn for_client(
     now: i64,
 ) -> Result<MessageResponse> {
     let response = match outcome {
-        MessageOutcome::Stopped | MessageOutcome::Parked(None) => return Ok(MessageResponse::Held(held(state))),
+        MessageOutcome::Stopped | MessageOutcome::Parked(None) => {
+            return Ok(MessageResponse::Held(held(state)));
+        }
         MessageOutcome::Parked(Some(run)) => of_run(state, sql, &run, None, now)?,
         MessageOutcome::Ended(run, answer) => of_run(state, sql, &run, answer, now)?,
     };
