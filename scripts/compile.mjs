@@ -114,12 +114,9 @@ export async function compileForWasm(compiler, { crate, profiles }, note) {
 export const rustStamp = ({ sysroot }, { sources }) => hash(contentHash([...RUST_SOURCES, "worker", "isolate/compiler", ...sources]), sysroot, profile());
 
 /** The native program of scripts/build. */
-export const BUILD_TOOL = inCheckout("target/debug/bobbin-build");
+export const BUILD_TOOL = inCheckout("target/tool/bobbin-build");
 /** The file with the hash of its sources. */
 const TOOL_STAMP = inCheckout("target/bobbin-build.stamp");
-/** Cargo's arguments for it. */
-export const TOOL = ["--package", "bobbin-build"];
-
 /** @param {string} sources  their hash */
 export const isToolBuilt = (sources = toolStamp()) => readIfThere(TOOL_STAMP) === sources && existsSync(BUILD_TOOL);
 
@@ -134,6 +131,6 @@ export async function buildTool() {
 export async function compileTool(note) {
   const sources = toolStamp();
   if (isToolBuilt(sources)) return;
-  await cargo(["build", ...TOOL, ...TARGET_DIR], note, { cwd: root });
+  await cargo(["build", "--profile", "tool", "--package", "bobbin-build", ...TARGET_DIR], note, { cwd: root });
   writeFileSync(TOOL_STAMP, sources);
 }
