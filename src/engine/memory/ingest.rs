@@ -179,7 +179,7 @@ impl Memories<'_> {
             );
             return Ok(Err((SKIPPED, text)));
         }
-        let who = if row.role == Role::User { "The user batch" } else { "The assistant batch" };
+        let who = if row.role == Role::User { "The user said" } else { "The assistant said" };
         let meta = [("role", json!(row.role)), ("thread", json!(thread)), ("message", json!(id))];
         let document = NewDocument {
             key,
