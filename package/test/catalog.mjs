@@ -26,7 +26,7 @@ const OF_PROVIDERS = ["api", "apiKeyEnv", "providerOptions"];
  * @returns {Promise<any>}   the catalog
  */
 export async function compile(agents, project) {
-  const native = join(import.meta.dirname, "../../scripts/build.mjs");
+  const native = join(import.meta.dirname, "../../scripts/catalog.mjs");
   // In the repository the compiler is a program, in the package it is wasm.
   if (!existsSync(native)) return JSON.parse((await compileFolder(project, agents)).catalog);
   const folder = mkdtempSync(join(tmpdir(), "bobbin-catalog-"));
