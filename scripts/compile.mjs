@@ -63,11 +63,11 @@ async function ownCrate(folder) {
   const manifest = join(folder, "Cargo.toml");
   if (!existsSync(manifest)) throw new Complaint(`There is no crate in ${shown(folder)}: ${shown(manifest)} is missing.`);
   const metadata = await run("cargo", ["metadata", "--no-deps", "--format-version", "1", "--manifest-path", manifest]);
-  /** @type {{ workspace_root: string, packages: { manifest_path: string, targets: { name: string, crate_types: string[] }[] }[] }} */
+  /** @type {{ workspace_root: string, packages: { name: string, manifest_path: string, targets: { name: string, crate_types: string[] }[] }[] }} */
   const { packages, workspace_root: workspace } = JSON.parse(metadata);
-  const targets = packages.find(({ manifest_path }) => realpathSync(manifest_path) === realpathSync(manifest))?.targets ?? [];
-  const library = targets.find(({ crate_types }) => crate_types.includes("cdylib"));
-  if (library === undefined) {
+  const own = packages.find(({ manifest_path }) => realpathSync(manifest_path) === realpathSync(manifest));
+  const library = own?.targets.find(({ crate_types }) => crate_types.includes("cdylib"));
+  if (own === undefined || library === undefined) {
     throw new Complaint(`${shown(manifest)} makes no library for the Worker: it needs \`[lib]\` with \`crate-type = ["cdylib"]\`.`);
   }
   const name = library.name.replaceAll("-", "_");
@@ -76,7 +76,7 @@ async function ownCrate(folder) {
   const sources = names.map((name) => relative(root, join(folder, name)));
   const isApart = realpathSync(workspace) !== realpathSync(root);
   return {
-    crate: isApart ? ["--manifest-path", manifest] : ["--package", library.name],
+    crate: isApart ? ["--manifest-path", manifest] : ["--package", own.name],
     wasm: wasmOf(name),
     dist: inCheckout(`.bobbin/crates/${name}-${hash(folder)}`),
     sources,

@@ -313,6 +313,6 @@ test("the page of errors has every code that is sent, and none that is not", () 
   const names = [...all(/CodeError::new\(\s*"(\w+)"/g), ...all(/error: \{ name: "(\w+)"/g), ...variants("ErrorKind")];
   const thrown = ["RangeError", "SerializationError", "anything else"];
   assert.deepEqual(rows("`error.name`"), sent([...names.filter((name) => name !== "Error"), ...thrown]));
-  assert.deepEqual(rows("`notShown`"), sent(variants("Flaw").map(snake)));
+  assert.deepEqual(rows("`notShown`"), sent(variants("AttachmentFlaw").map(snake)));
   assert.deepEqual(rows("code \\| when it happens"), sent([...all(/^const (?:EXPIRED|GONE|TOO_SLOW): u16 = (\d+);/gm), "any other"]));
 });
