@@ -51,7 +51,7 @@ async function make(compiler, product) {
 }
 
 /** How long the first compilation of the Workers takes. */
-const USUAL_SECONDS = { quick: 180, release: 330 };
+const USUAL_SECONDS = { quick: 300, release: 300 };
 
 /**
  * Compiles the wasm modules of both Workers, as far as they are out of date.
