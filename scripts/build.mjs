@@ -10,7 +10,7 @@ import { compileCatalog } from "./catalog.mjs";
 import { buildTool, compileForWasm, isToolBuilt, productOf, profile } from "./compile.mjs";
 import { inCheckout, locked } from "./files.mjs";
 import { DIST as ISOLATE, isIsolateBuilt, packIsolate } from "./isolate.mjs";
-import { main, step } from "./run.mjs";
+import { main, step, stopPrograms } from "./run.mjs";
 import { buildStd, TARGET, wasmCompiler } from "./rust.mjs";
 import { arePackagesInstalled, checkPrograms, installPackages, wranglerNode } from "./setup.mjs";
 import { isWorkerBuilt, packWorker } from "./worker.mjs";
@@ -43,15 +43,21 @@ export async function build(crate) {
 
 /** @param {import("./rust.mjs").Compiler} compiler @param {import("./compile.mjs").Product} product */
 async function make(compiler, product) {
-  await Promise.all([installPackages(), buildTool(), compileWorkers(compiler, product)]);
+  try {
+    await Promise.all([installPackages(), buildTool(), compileWorkers(compiler, product)]);
+  } catch (error) {
+    // The first failure is reported at once, not after minutes of compilation.
+    stopPrograms();
+    throw error;
+  }
   await Promise.all([
     isWorkerBuilt(compiler, product) || packWorker(compiler, product),
     isIsolateBuilt(compiler) || packIsolate(compiler),
   ]);
 }
 
-/** How long the first compilation of the Workers takes. */
-const USUAL_SECONDS = { quick: 300, release: 300 };
+/** How long the first compilation of the Workers takes on two processors, beside the build tool, in seconds. */
+const USUAL = 300;
 
 /**
  * Compiles the wasm modules of both Workers, as far as they are out of date.
@@ -62,7 +68,7 @@ export async function compileWorkers(compiler, product) {
   if (isWorkerBuilt(compiler, product) && isIsolateBuilt(compiler)) return;
   await buildStd(compiler);
   const first = !existsSync(inCheckout(`target/${TARGET}/${profile()}`));
-  await step("Workers (Rust)", (note) => compileForWasm(compiler, product, note), first ? { usual: USUAL_SECONDS[profile()] } : {});
+  await step("Workers (Rust)", (note) => compileForWasm(compiler, product, note), first ? { usual: USUAL } : {});
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -11,8 +11,8 @@ import { TARGET, wasmEnv } from "./rust.mjs";
 /** The purpose of a build: `release` is deployed and measured, `quick` is for development. @typedef {"release" | "quick"} Profile */
 
 /**
- * The build profile, which BOBBIN_BUILD may name. Commands whose result is run on this machine set it to `quick`: that compiles
- * in a third of the time into a Worker that is twice as large and a little slower.
+ * The build profile, which BOBBIN_BUILD may name. `npm start` and `npm test` set it to `quick`: a change of one line is compiled by
+ * itself, and wasm-opt does not run. The Worker is larger and slower than a release.
  *
  * @returns {Profile}
  */

@@ -17,7 +17,7 @@ import { printSize, wasmOpt } from "./wasm-opt.mjs";
 export const DIST = inCheckout("dist-isolate");
 const QUICKJS = inCheckout("node_modules/quickjs-wasi/quickjs.wasm");
 
-const SOURCES = ["isolate", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/build", "scripts/compile.mjs", "scripts/isolate.mjs", "scripts/rust.mjs"];
+const SOURCES = ["isolate", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/build", "scripts/compile.mjs", "scripts/isolate.mjs", "scripts/rust.mjs", "scripts/wasm-opt.mjs"];
 
 /** @param {import("./rust.mjs").Compiler} compiler */
 const stampOf = (compiler) => hash(contentHash(SOURCES), compiler.sysroot, profile());

@@ -79,9 +79,12 @@ export const print = (text) => process.stdout.write(`${live ? "\r\x1b[K" : ""}${
 /** Leaders of the process groups that are running. @type {Set<number>} */
 const groups = new Set();
 
-process.on("exit", () => {
+/** Ends all programs that this process is running. */
+export function stopPrograms() {
   for (const group of groups) signalGroup(group, "SIGKILL");
-});
+}
+
+process.on("exit", stopPrograms);
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
   process.on(signal, () => {
     // Another listener ends its work in order and decides when to exit.

@@ -17,7 +17,7 @@ import { printSize, wasmOpt } from "./wasm-opt.mjs";
 export const DIST = inCheckout("dist");
 /** The description of the HTTP API, which the Worker serves. */
 const OPENAPI = "schemas/openapi.json";
-const SOURCES = [OPENAPI, ...INSPECTOR_SOURCES, "package-lock.json", "scripts/worker.mjs"];
+const SOURCES = [OPENAPI, ...INSPECTOR_SOURCES, "package-lock.json", "scripts/wasm-opt.mjs", "scripts/worker.mjs"];
 
 /**
  * Sorts functions by name. This puts instances of the same source for different types side by side, within the 32 KB in

@@ -115,7 +115,7 @@ impl Memories<'_> {
         let (name, head) = self.memory_call(memory, MemoryAsk::Apply)?;
         let change = MemoryStore::new(self.0, &self.catalog, memory).clean_change(change)?;
         let pending = format!(
-            "{} (The memory does not answer now; it is told as soon as it does.)",
+            "{} (The memory does not answer now. It receives the change when it does.)",
             change.result_text()
         );
         let body = serde_json::to_string(&NoteRequest { key, change }).map_err(Error::internal)?;

@@ -171,8 +171,8 @@ impl Subagents<'_> {
         state.ensure_not_terminated()?;
         room(state)?;
         let now = self.host.now_us();
-        let hears = state.meta.parent.as_ref().map(Parent::receiving_side);
-        let role = hears.map_or(Role::User, |side| side.other().role());
+        let receiving = state.meta.parent.as_ref().map(Parent::receiving_side);
+        let role = receiving.map_or(Role::User, |side| side.other().role());
         for file in files {
             let text = format!("Attached: {}", file.path);
             let row = Row {
