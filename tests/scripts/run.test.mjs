@@ -9,6 +9,6 @@ test("programs that are stopped fail at once", async () => {
   const started = performance.now();
   const programs = [run("sleep", ["30"]), run("sleep", ["30"])];
   stopPrograms();
-  for (const program of programs) await assert.rejects(program, /sleep 30 failed \(SIGKILL\)/);
+  await Promise.all(programs.map((program) => assert.rejects(program, /sleep 30 failed \(SIGKILL\)/)));
   assert.ok(performance.now() - started < 10_000);
 });
