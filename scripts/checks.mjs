@@ -27,11 +27,6 @@ export async function clippy(note) {
 
 /** clippy over the Worker's crate, for wasm. @param {import("./rust.mjs").Compiler} compiler @param {Note} note */
 export async function workerClippy(compiler, note) {
-  // Clippy belongs to the active tool chain, and cannot read what another compiler has made.
-  if (compiler.from !== "rustup") {
-    print("   clippy does not check the Worker's crate: it needs rust-src from rustup");
-    return;
-  }
   // The profile of the Workers for development, so that no native build waits for this.
   const args = ["clippy", "--profile", "quick", "--target", TARGET, "--package", "bobbin-worker", ...TARGET_DIR, ...STRICT];
   await cargo(args, note, { cwd: root, env: wasmEnv(compiler), ...TIMEOUT });

@@ -2,18 +2,13 @@
 //
 // A panic must remain the error of one thread. All Durable Objects of an isolate share one wasm instance, and with the usual
 // panic=abort one panic hangs them all. So the Worker is compiled with panic=unwind, which needs a standard library
-// compiled for it, and rustup does not ship one. It is compiled here once per compiler, from the library's sources, into a
-// sysroot in the cache. The sources come from:
-//
-//   rustup    the active tool chain with the component rust-src (added when missing)
-//   debian    a compiler and its sources from Debian's packages, unpacked without root into the cache; for
-//             machines where rustup cannot download
+// compiled for it, and rustup does not ship one. It is compiled here once per compiler into a sysroot in the cache, from the
+// library's sources: the component rust-src of the active tool chain, which is added when it is missing.
 
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { debianTools } from "./debian.mjs";
 import { cache, hash, makeOnce } from "./files.mjs";
-import { cargo, Complaint, print, run, step } from "./run.mjs";
+import { cargo, Complaint, run, step } from "./run.mjs";
 
 export const TARGET = "wasm32-unknown-unknown";
 /** Less inlining makes the wasm smaller; docs/decisions/021 lists the cost. */
@@ -30,9 +25,7 @@ const STD_PROFILE = { CARGO_PROFILE_RELEASE_OPT_LEVEL: "s", CARGO_PROFILE_RELEAS
 
 /**
  * @typedef {object} Compiler
- * @property {"rustup" | "debian"} from
  * @property {string} rustc
- * @property {string[]} flags   additional flags for this compiler
  * @property {string} sysroot   the folder of std for wasm with panic=unwind, which may not exist yet
  */
 
@@ -44,7 +37,7 @@ const STD_PROFILE = { CARGO_PROFILE_RELEASE_OPT_LEVEL: "s", CARGO_PROFILE_RELEAS
 export function wasmEnv(compiler) {
   return {
     RUSTC: compiler.rustc,
-    ...rustflags([`--sysroot=${compiler.sysroot}`, PANIC, INLINING, NAMES, ...compiler.flags]),
+    ...rustflags([`--sysroot=${compiler.sysroot}`, PANIC, INLINING, NAMES]),
     // Lets wasm-bindgen's crates compile with unwinding.
     WASM_BINDGEN_USE_JS_SYS: "1",
   };
@@ -57,34 +50,19 @@ function rustflags(flags) {
   return { CARGO_ENCODED_RUSTFLAGS: flags.join("\x1f") };
 }
 
-/** Finds a compiler whose standard library for wasm is there or can be compiled. @returns {Promise<Compiler>} */
+/** The active compiler, with the sources of its standard library. @returns {Promise<Compiler>} */
 export async function wasmCompiler() {
   const home = (await run("rustc", ["--print", "sysroot"])).trim();
   // Not the proxy of that name: the environment could make it choose another tool chain each time.
-  const rustup = await withSysroot({ from: "rustup", rustc: join(home, "bin", "rustc"), flags: [] });
-  if (existsSync(rustup.sysroot) || (await haveSource(rustup))) return rustup;
-  const debian = await debianTools();
-  if (debian === undefined) throw new Complaint("Rust's sources are missing: run `rustup component add rust-src` with a network connection.");
-  return withSysroot({ from: "debian", ...debian });
-}
-
-/** @param {Omit<Compiler, "sysroot">} compiler @returns {Promise<Compiler>} */
-async function withSysroot(compiler) {
-  const key = hash(await run(compiler.rustc, ["-vV"]), ...STD_FLAGS, STD_FEATURES, JSON.stringify(STD_PROFILE));
-  return { ...compiler, sysroot: join(cache, `sysroot-${key}`) };
-}
-
-/** Whether the tool chain has the sources of its library, after an attempt to add them. @param {Compiler} compiler */
-async function haveSource(compiler) {
-  const lock = join(compiler.rustc, "../../lib/rustlib/src/rust/library/Cargo.lock");
-  if (existsSync(lock)) return true;
-  try {
-    await step("Rust: component rust-src", () => run("rustup", ["component", "add", "rust-src"], { timeoutMs: 180_000 }));
-  } catch (error) {
-    if (!(error instanceof Complaint)) throw error;
-    print(`  rustup cannot add rust-src here: ${error.message}`);
+  const rustc = join(home, "bin", "rustc");
+  const key = hash(await run(rustc, ["-vV"]), ...STD_FLAGS, STD_FEATURES, JSON.stringify(STD_PROFILE));
+  const sysroot = join(cache, `sysroot-${key}`);
+  if (!existsSync(sysroot) && !existsSync(join(home, "lib/rustlib/src/rust/library/Cargo.lock"))) {
+    await step("Rust: component rust-src", () => run("rustup", ["component", "add", "rust-src"], { timeoutMs: 180_000 })).catch((error) => {
+      throw new Complaint(`${error.message}\nThe sources of Rust's library are missing: install Rust from https://rustup.rs, and run \`rustup component add rust-src\`.`);
+    });
   }
-  return existsSync(lock);
+  return { rustc, sysroot };
 }
 
 /** Compiles the compiler's standard library for wasm, unless it is there. @param {Compiler} compiler */
@@ -106,7 +84,7 @@ export async function buildStd(compiler) {
         env: {
           ...wasmEnv(compiler),
           ...STD_PROFILE,
-          ...rustflags([...STD_FLAGS, ...compiler.flags]),
+          ...rustflags(STD_FLAGS),
           CARGO_TARGET_DIR: target,
           // Building std is an unstable option of a stable cargo.
           RUSTC_BOOTSTRAP: "1",

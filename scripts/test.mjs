@@ -96,7 +96,6 @@ await main(async () => {
 
   // A run without any test says nothing about the product.
   if (total.passed + total.failed === 0) throw new Complaint("Nothing ran.");
-  print(`\nRust's library for wasm: from ${tools.compiler.from}`);
   // Two run at a time, so the sum exceeds the total.
   const longest = times.filter(([, took]) => took >= 1).toSorted(([, a], [, b]) => b - a);
   if (longest.length > 0) print("seconds, two things at a time:");
