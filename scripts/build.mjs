@@ -1,4 +1,5 @@
 // `npm run build`: the Worker, complete in dist/ (worker.mjs), and the isolate Worker in dist-isolate/ (isolate.mjs), for a release.
+// With --development, or BOBBIN_BUILD=quick, both are built for development, in folders of their own.
 //
 // While npm installs packages, cargo compiles both wasm modules and the build tool. Each step is skipped while its sources are
 // unchanged.
@@ -6,10 +7,11 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { compileCatalog } from "./catalog.mjs";
 import { buildTool, compileForWasm, isToolBuilt, productOf, profile } from "./compile.mjs";
 import { inCheckout, locked } from "./files.mjs";
-import { DIST as ISOLATE, isIsolateBuilt, packIsolate } from "./isolate.mjs";
+import { isIsolateBuilt, isolateFolder, packIsolate } from "./isolate.mjs";
 import { main, step, stopPrograms } from "./run.mjs";
 import { buildStd, TARGET, wasmCompiler } from "./rust.mjs";
 import { arePackagesInstalled, checkPrograms, installPackages, wranglerNode } from "./setup.mjs";
@@ -38,7 +40,7 @@ export async function build(crate) {
       if (!isBuilt()) await make(compiler, product);
     });
   }
-  return { node: wranglerNode(), dist: product.dist, isolate: ISOLATE };
+  return { node: wranglerNode(), dist: product.dist, isolate: isolateFolder() };
 }
 
 /** @param {import("./rust.mjs").Compiler} compiler @param {import("./compile.mjs").Product} product */
@@ -73,6 +75,8 @@ export async function compileWorkers(compiler, product) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await main(async () => {
+    const { values } = parseArgs({ options: { development: { type: "boolean" } } });
+    if (values.development) process.env.BOBBIN_BUILD ??= "quick";
     const { dist } = await build();
     await compileCatalog(inCheckout("agents"), join(dist, "catalog.json"));
   });

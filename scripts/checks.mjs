@@ -1,12 +1,18 @@
 // The checks of `npm test` besides tests. Each throws a Complaint that says what is wrong.
+//
+//   node scripts/checks.mjs [--group GROUP] NAME…
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { BUILD_TOOL, NATIVE, TARGET_DIR } from "./compile.mjs";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { BUILD_TOOL, buildTool, NATIVE, TARGET_DIR } from "./compile.mjs";
 import { inCheckout, root } from "./files.mjs";
 import { complaints, directReads } from "./floors.mjs";
-import { cargo, Complaint, print, run } from "./run.mjs";
-import { TARGET, wasmEnv } from "./rust.mjs";
+import { record } from "./results.mjs";
+import { cargo, Complaint, main, print, run, step } from "./run.mjs";
+import { buildStd, TARGET, wasmCompiler, wasmEnv } from "./rust.mjs";
+import { setUpRustComponents } from "./setup.mjs";
 import { complaints as tooLong, sources } from "./sizes.mjs";
 
 const TIMEOUT = { timeoutMs: 30 * 60_000 };
@@ -16,43 +22,50 @@ const STRICT = ["--", "-D", "warnings"];
 /** @typedef {(text: string) => void} Note */
 
 /** rustfmt over the workspace. */
-export async function formatted() {
+async function formatted() {
+  await setUpRustComponents();
   await run("cargo", ["fmt", "--all", "--check"], { cwd: inCheckout("."), ...TIMEOUT });
 }
 
-/** clippy over the crates that compile natively, with their tests. @param {Note} note */
-export async function clippy(note) {
+/** clippy over all crates with their tests: those that compile natively, then the Worker's crate for wasm. @param {Note} note */
+async function clippy(note) {
+  await setUpRustComponents();
   await cargo(["clippy", ...NATIVE, "--all-targets", ...TARGET_DIR, ...STRICT], note, { cwd: root, ...TIMEOUT });
-}
-
-/** clippy over the Worker's crate, for wasm. @param {import("./rust.mjs").Compiler} compiler @param {Note} note */
-export async function workerClippy(compiler, note) {
+  const compiler = await wasmCompiler();
+  await buildStd(compiler);
   // The profile of the Workers for development, so that no native build waits for this.
   const args = ["clippy", "--profile", "quick", "--target", TARGET, "--package", "bobbin-worker", ...TARGET_DIR, ...STRICT];
   await cargo(args, note, { cwd: root, env: wasmEnv(compiler), ...TIMEOUT });
 }
 
-/** Type-checks the JavaScript of one tsconfig.json. @param {string} project */
-export async function types(project) {
-  // The native compiler takes a quarter of the time. Uses of the compiler as a library need the previous version.
-  const args = [inCheckout("node_modules/typescript-7/bin/tsc"), "--project", inCheckout(project), "--pretty", "false"];
-  await run(process.execPath, args, { cwd: inCheckout("."), ...TIMEOUT });
+/** Every tsconfig.json of the checkout's own JavaScript: scripts and tests, the shim, the inspector, the isolate Worker, and what runs in its engine. */
+const PROJECTS = ["tsconfig.json", "worker/tsconfig.json", "inspector/tsconfig.json", "isolate/tsconfig.json", "isolate/web/tsconfig.json"];
+
+/** Type-checks the JavaScript. @param {Note} note */
+async function types(note) {
+  for (const project of PROJECTS) {
+    note(project);
+    // The native compiler takes a quarter of the time. Uses of the compiler as a library need the previous version.
+    const args = [inCheckout("node_modules/typescript-7/bin/tsc"), "--project", inCheckout(project), "--pretty", "false"];
+    await run(process.execPath, args, { cwd: root, ...TIMEOUT });
+  }
 }
 
 /** No module of the core imports a higher one, and no large cycle of files import each other. @returns {Promise<void>} */
-export async function floors() {
+async function floors() {
   const said = [...complaints(inCheckout("src")).said, ...directReads(["src", "crates"].map(inCheckout))];
   if (said.length > 0) throw new Complaint(said.join("\n"));
 }
 
 /** No file and no function is too long. @returns {Promise<void>} */
-export async function sizes() {
+async function sizes() {
   const said = await tooLong(await sources());
   if (said.length > 0) throw new Complaint(said.join("\n"));
 }
 
 /** The committed JSON Schemas of the definition files are those of the types. `schemas/openapi.json` has a test in scripts/openapi. */
-export async function schemas() {
+async function schemas() {
+  await buildTool();
   await run(BUILD_TOOL, ["schemas", "--check"], { cwd: inCheckout("."), ...TIMEOUT });
 }
 
@@ -61,7 +74,7 @@ export async function schemas() {
  *
  * @returns {Promise<void>}
  */
-export async function portable() {
+async function portable() {
   const listed = await run("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root });
   const home = homedir();
   const places = [
@@ -99,4 +112,26 @@ function lockFileAddresses() {
     if (resolved !== undefined) found.push(`package-lock.json: ${name}: ${resolved}`);
   }
   return found;
+}
+
+const CHECKS = { formatted, portable, floors, sizes, schemas, clippy, types };
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await main(async () => {
+    const counts = { passed: 0, failed: 0, skipped: 0 };
+    const { values, positionals } = parseArgs({ allowPositionals: true, options: { group: { type: "string" } } });
+    for (const name of positionals) {
+      const check = Object.entries(CHECKS).find(([known]) => known === name)?.[1];
+      if (check === undefined) throw new Complaint(`The checks are ${Object.keys(CHECKS).join(", ")}, not “${name}”.`);
+      try {
+        await step(name, check);
+        counts.passed++;
+      } catch (error) {
+        if (!(error instanceof Complaint)) throw error;
+        print(`${error.message}\n${name}: failed`);
+        counts.failed++;
+      }
+    }
+    record(values.group, counts);
+  });
 }

@@ -22,6 +22,9 @@ export function profile() {
   return name;
 }
 
+/** The folder of a built Worker. A release and the development build have folders of their own, so that one does not replace the other. @param {"dist" | "dist-isolate"} name */
+export const builtFolder = (name) => inCheckout(profile() === "quick" ? `.bobbin/quick/${name}` : name);
+
 /** Cargo's target folder, regardless of personal settings. */
 export const TARGET_DIR = ["--target-dir", inCheckout("target")];
 /** The Worker's crate compiles only to wasm, and so does any crate that embeds it. */
@@ -50,7 +53,7 @@ export const sandboxCompiler = () => wasmOf("bobbin_compiler");
 /** @param {string} [crate]  the folder of an application's own crate @returns {Promise<Product>} */
 export async function productOf(crate) {
   if (crate !== undefined) return await ownCrate(crate);
-  return { crate: ["--package", "bobbin-worker"], wasm: wasmOf("bobbin_worker"), dist: inCheckout("dist"), sources: [], profiles: [] };
+  return { crate: ["--package", "bobbin-worker"], wasm: wasmOf("bobbin_worker"), dist: builtFolder("dist"), sources: [], profiles: [] };
 }
 
 /**
@@ -90,7 +93,7 @@ async function ownCrate(folder) {
  */
 const PROFILES = [
   ...["release.opt-level=3", "release.lto=true", "release.codegen-units=1", 'release.strip="debuginfo"'],
-  ...["dev.opt-level=1", 'dev.lto="off"', "dev.codegen-units=64", "dev.debug=false", "dev.debug-assertions=false", "dev.overflow-checks=true"],
+  ...['dev.lto="off"', "dev.codegen-units=64", "dev.debug=false", "dev.debug-assertions=false", "dev.overflow-checks=true"],
   ...['quick.inherits="dev"', 'quick.strip="symbols"'],
 ].flatMap((setting) => ["--config", `profile.${setting}`]);
 

@@ -1,5 +1,5 @@
 // The documents: their links, the length of their lines, words of the old dialect, and the generated pages
-// docs/promises.md and docs/http-reference.md. `npm test` checks them (tests/worker/documents.test.mjs).
+// docs/promises.md and docs/http-reference.md. `npm test` checks them (tests/documents/documents.test.mjs).
 //
 //   node scripts/documents.mjs           prints what is wrong
 //   node scripts/documents.mjs --write   writes docs/promises.md from docs/promises.json and docs/http-reference.md from
@@ -101,7 +101,7 @@ function dialect(file, text) {
 /** Finds the files with a test of this name. */
 function testFiles() {
   const rust = filesIn(["tests/engine", "tests/directory", "tests/growth"], ".rs");
-  const scripts = filesIn(["tests/worker", "tests/isolate", "tests/scripts", "tests/cli", "tests/cases"], ".test.mjs");
+  const scripts = filesIn(["worker", "interfaces", "isolate", "scripts", "cli", "cases", "release"].map((name) => `tests/${name}`), ".test.mjs");
   const tests = [...rust, ...scripts].map((file) => ({ file, text: read(file) }));
   return (/** @type {string} */ name) => {
     const rustTest = /^\w+$/.test(name) ? new RegExp(`\\bfn ${name}\\(`) : undefined;

@@ -1,4 +1,4 @@
-// The isolate Worker, complete in dist-isolate/:
+// The isolate Worker, complete in its folder (`builtFolder`):
 //
 //   cargo (compile.mjs) → wasm-opt, for a release → meter      compiler.wasm, from isolate/compiler/
 //   npm → meter                                                quickjs.wasm, from the package quickjs-wasi
@@ -8,13 +8,13 @@
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { BUILD_TOOL, profile, sandboxCompiler } from "./compile.mjs";
+import { BUILD_TOOL, builtFolder, profile, sandboxCompiler } from "./compile.mjs";
 import { contentHash, hash, inCheckout, readIfThere } from "./files.mjs";
 import { Complaint, run, step } from "./run.mjs";
 import { printSize, wasmOpt } from "./wasm-opt.mjs";
 
 /** The folder of the built isolate Worker. */
-export const DIST = inCheckout("dist-isolate");
+export const isolateFolder = () => builtFolder("dist-isolate");
 const QUICKJS = inCheckout("node_modules/quickjs-wasi/quickjs.wasm");
 
 const SOURCES = ["isolate", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/build", "scripts/compile.mjs", "scripts/isolate.mjs", "scripts/rust.mjs", "scripts/wasm-opt.mjs"];
@@ -23,19 +23,19 @@ const SOURCES = ["isolate", "Cargo.toml", "Cargo.lock", "package-lock.json", "sc
 const stampOf = (compiler) => hash(contentHash(SOURCES), compiler.sysroot, profile());
 
 /** Whether the isolate Worker is up to date. @param {import("./rust.mjs").Compiler} compiler */
-export const isIsolateBuilt = (compiler) => readIfThere(join(DIST, ".stamp")) === stampOf(compiler) && existsSync(join(DIST, "index.js"));
+export const isIsolateBuilt = (compiler) => readIfThere(join(isolateFolder(), ".stamp")) === stampOf(compiler) && existsSync(join(isolateFolder(), "index.js"));
 
 /** Makes the isolate Worker from its compiled crate. @param {import("./rust.mjs").Compiler} compiler */
 export async function packIsolate(compiler) {
-  const stamp = stampOf(compiler);
+  const [stamp, folder] = [stampOf(compiler), isolateFolder()];
   // Create new files instead of changing the old ones, which running servers hold links to.
-  rmSync(DIST, { recursive: true, force: true });
-  mkdirSync(DIST, { recursive: true });
-  await run(BUILD_TOOL, ["fuel", await smallCompiler(), join(DIST, "compiler.wasm")]);
-  await run(BUILD_TOOL, ["fuel", "--quickjs", QUICKJS, join(DIST, "quickjs.wasm")]);
-  await bundle();
-  for (const name of ["compiler.wasm", "quickjs.wasm"]) printSize(join(DIST, name));
-  writeFileSync(join(DIST, ".stamp"), stamp);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  await run(BUILD_TOOL, ["fuel", await smallCompiler(), join(folder, "compiler.wasm")]);
+  await run(BUILD_TOOL, ["fuel", "--quickjs", QUICKJS, join(folder, "quickjs.wasm")]);
+  await bundle(join(folder, "index.js"));
+  for (const name of ["compiler.wasm", "quickjs.wasm"]) printSize(join(folder, name));
+  writeFileSync(join(folder, ".stamp"), stamp);
 }
 
 /** The sandbox's compiler, after wasm-opt for a release. wasm-opt runs only if cargo's output has changed. */
@@ -50,7 +50,8 @@ async function smallCompiler() {
   return small;
 }
 
-async function bundle() {
+/** @param {string} outfile */
+async function bundle(outfile) {
   // Imported late: on a fresh machine the set-up installs it first.
   const { build } = await import("esbuild");
   const harness = await build({
@@ -97,7 +98,7 @@ async function bundle() {
     bundle: true,
     format: "esm",
     target: "esnext",
-    outfile: join(DIST, "index.js"),
+    outfile,
     logLevel: "silent",
   });
 }

@@ -20,7 +20,6 @@ export const FUNCTION_LINES = 60;
 export const LONGER = {
   "isolate/harness/pack.js": { pack: "what its functions share" },
   "scripts/build/src/fuel.rs": { of: "a table of opcodes" },
-  "scripts/sections.mjs": { sections: "a table of sections" },
   "src/api/mod.rs": { answer: "a table of routes" },
   "src/store/meta.rs": { read: "a table of columns" },
   "src/store/runs/mod.rs": { read: "a table of columns" },

@@ -2,11 +2,14 @@
 // each time. A failure prints its seed; --seed repeats it.
 
 import { randomInt } from "node:crypto";
+import { readdirSync } from "node:fs";
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
-import { Complaint, main, print, seconds, step } from "./run.mjs";
-import { cargoTest, nodeTest, testFiles } from "./suites.mjs";
+import { cargoTests } from "./cargo-tests.mjs";
+import { inCheckout } from "./files.mjs";
+import { nodeTests } from "./node-tests.mjs";
+import { Complaint, main, print, seconds } from "./run.mjs";
 
 const HELP = `npm run soak -- [flags]
 
@@ -25,27 +28,23 @@ await main(async () => {
   print(`seed ${seed}; again: npm run soak -- --seed ${seed} --minutes ${minutes}`);
   // The servers of the tests must use the same build.
   process.env.BOBBIN_BUILD ??= "release";
-  const { node } = await build();
+  await build();
   const half = String(Math.round(minutes * 30));
   // Allows for builds, the ordinary cases and the quiet minutes besides the soaking itself.
   const limit = minutes / 2 + 45;
 
-  const engine = await step("engine: failures at every point", (note) =>
-    cargoTest(["--package", "bobbin-tests", "--test", "engine"], {
-      note,
-      env: { BOBBIN_SOAK_SECONDS: half, BOBBIN_SOAK_SEED: String(seed) },
-      minutes: limit,
-    }),
-  );
-  const files = testFiles("tests/worker", ["kill", "endings"]);
+  print("engine: failures at every point");
+  const engine = await cargoTests(["--package", "bobbin-tests", "--test", "engine"], {
+    env: { BOBBIN_SOAK_SECONDS: half, BOBBIN_SOAK_SEED: String(seed) },
+    minutes: limit,
+  });
+  const files = readdirSync(inCheckout("tests/worker")).filter((name) => /(kill|endings).*\.test\.mjs$/.test(name));
   if (files.length === 0) throw new Complaint("There are no kill tests in tests/worker.");
-  const worker = await step("Worker: kills at every moment", (note) =>
-    nodeTest(node, files, {
-      note,
-      env: { BOBBIN_SOAK_SECONDS: half, BOBBIN_SEED: String(seed), BOBBIN_QUIET_SECONDS: QUIET_SECONDS },
-      minutes: limit,
-    }),
-  );
+  print("Worker: kills at every moment");
+  const worker = await nodeTests(files.map((name) => inCheckout(`tests/worker/${name}`)), {
+    env: { BOBBIN_SOAK_SECONDS: half, BOBBIN_SEED: String(seed), BOBBIN_QUIET_SECONDS: QUIET_SECONDS },
+    minutes: limit,
+  });
 
   const failed = engine.failed + worker.failed;
   print(`\nseed ${seed}, ${seconds(started)} s`);

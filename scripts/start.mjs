@@ -7,14 +7,13 @@ import { parseArgs } from "node:util";
 import { noteDevServer } from "../package/lib/dev-file.mjs";
 import { VERSION } from "../package/lib/version.mjs";
 import { build } from "./build.mjs";
+import { builtFolder } from "./compile.mjs";
 import { inCheckout, readIfThere, shown } from "./files.mjs";
-import { DIST as ISOLATE_DIST } from "./isolate.mjs";
 import { startLocalModel } from "./local-model.mjs";
 import { Complaint, main, seconds } from "./run.mjs";
 import { startServer } from "./server.mjs";
 import { wranglerNode } from "./setup.mjs";
 import { watchFolder } from "../package/server/watch.mjs";
-import { DIST } from "./worker.mjs";
 
 const HELP = `npm start -- [flags]
 
@@ -78,12 +77,13 @@ await main(async () => {
  * @param {string | undefined} crate
  */
 async function whatIsServed(crate) {
-  if (process.env.BOBBIN_BUILT === "1" && crate === undefined) {
-    if (![DIST, ISOLATE_DIST].every((dist) => existsSync(join(dist, "index.js")))) throw new Complaint("BOBBIN_BUILT is set, and nothing is built: unset it.");
-    return { node: wranglerNode(), dist: DIST, isolate: ISOLATE_DIST };
-  }
   // What is served here is compiled for development.
   process.env.BOBBIN_BUILD ??= "quick";
+  if (process.env.BOBBIN_BUILT === "1" && crate === undefined) {
+    const [dist, isolate] = [builtFolder("dist"), builtFolder("dist-isolate")];
+    if (![dist, isolate].every((folder) => existsSync(join(folder, "index.js")))) throw new Complaint("BOBBIN_BUILT is set, and nothing is built: unset it.");
+    return { node: wranglerNode(), dist, isolate };
+  }
   return build(crate);
 }
 

@@ -1,112 +1,126 @@
-// `npm test`: sets up, then runs every check and every test despite failures, and ends with the line `N passed, N failed`. A
-// check counts as one. Sections that passed before with the same inputs are skipped.
+// `npm test`: sets up, then runs every check and every test despite failures, and ends with the line `N passed, N failed`. A check
+// counts as one. The groups are the scripts `check:…` and `test:…` of package.json. wireit runs them, two at a time, and skips those
+// that passed before with the same inputs.
 
-import { statfsSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { delimiter, dirname } from "node:path";
 import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { setUpBrowser } from "./browser.mjs";
-import { root } from "./files.mjs";
-import { Passed } from "./passed.mjs";
-import { Complaint, main, outcome, print, seconds, step } from "./run.mjs";
-import { schedule } from "./schedule.mjs";
-import { GROUPS, sections } from "./sections.mjs";
-import { setUp, setUpRustComponents } from "./setup.mjs";
-
-/** @typedef {import("./suites.mjs").Counts} Counts */
-/** @typedef {import("./sections.mjs").Section} Section */
+import { inCheckout, readIfThere, root } from "./files.mjs";
+import { forgetResults, result } from "./results.mjs";
+import { Complaint, main, print, run, seconds } from "./run.mjs";
+import { setUp } from "./setup.mjs";
+import { testsOf } from "./test-names.mjs";
 
 /** What a run from a fresh clone writes, mainly compiled code. A full disk fails with misleading errors. */
 const DISK_GB = 5;
-/** Sections at a time: a waiting test and a compiler use two processors together. */
-const LANES = 2;
 
-const HELP = `npm test -- [flags]
+const HELP = `npm test -- [NAME] [flags]
 
-  --only GROUPS    of ${GROUPS.join(", ")}: those, separated by commas
-  --full           every failure at every point, and the Worker as it is deployed; again, whatever passed before
-  --deployed       the release build under wrangler, and the npm packages: the tests in which these can make a difference
-  --again          runs what has passed before with the same inputs, too
-  --help           this text
+  NAME           only tests with this text in their name or their file's path
+  --deployed     also the release build under wrangler, and the npm packages: the tests in which these can make a difference
+  --full         also every failure of the engine at every point, and again what has passed before
+  --again        also what has passed before with the same inputs
+  --help         this text
 
-BOBBIN_SAMPLE=N chooses the failures that the engine is tried with; it is printed, and follows from the commit.`;
+npm run test:core, and so on, runs one group; package.json lists them. BOBBIN_SAMPLE=N chooses the failures that the engine is tried
+with; by default it follows from the commit.`;
 
 await main(async () => {
   const started = performance.now();
   const flags = readFlags(process.argv.slice(2));
   if (!flags) return console.log(HELP);
-  const { only, full, deployed } = flags;
-  const asDeployed = full || deployed;
-  print("set-up");
   const free = freeGb();
   if (free < DISK_GB) print(`only ${free.toFixed(1)} GB of the disk are free: a run from a fresh clone needs about ${DISK_GB}`);
-  const told = (/** @type {any} */ error) => void print(error instanceof Complaint ? error.message : String(error.stack));
-  // On failure, the test that needs it says what is missing. Awaited in any case: half an installation is worse than none.
-  const browser = only.includes("worker") ? setUpBrowser().catch(told) : undefined;
-  const tools = await setUp().catch(told);
+  // On failure, the test that needs a browser says what is missing. Awaited in any case: half an installation is worse than none.
+  const browser = setUpBrowser().catch((error) => print(error instanceof Complaint ? error.message : String(error.stack)));
+  const { node } = await setUp();
   await browser;
-  if (tools === undefined) throw new Complaint("0 passed, 1 failed");
-  if (only.includes("fmt") || only.includes("clippy")) await setUpRustComponents();
-
-  // Servers started by tests must use the same build as the tests.
-  process.env.BOBBIN_BUILD ??= asDeployed ? "release" : "quick";
-  // A run has about 190 starts: each takes 4.4 s of processor time with wrangler and 0.4 s with workerd.
-  process.env.BOBBIN_SERVER ??= asDeployed ? "wrangler" : "workerd";
-  const passed = await Passed.read(tools);
-  const sample = full ? undefined : (process.env.BOBBIN_SAMPLE ?? (await seedOfCommit()));
-  if (only.includes("core") && !deployed) print(full ? "failures of the engine: all" : `failures of the engine: sample ${sample}; again: BOBBIN_SAMPLE=${sample} npm test`);
-
-  const total = { passed: 0, failed: 0, skipped: 0 };
-  /** @type {string[]} */
-  const failures = [];
-  /** Files that passed only when they were run again. @type {string[]} */
-  const unsteady = [];
-  /** Titles with seconds. @type {[string, number][]} */
-  const times = [];
-  const count = (/** @type {Section} */ { title }, /** @type {Counts} */ counts) => {
-    if (counts.failed > 0) failures.push(title);
-    for (const name of /** @type {const} */ (["passed", "failed", "skipped"])) total[name] += counts[name];
-  };
-
-  const all = sections(tools, sample);
-  const wanted = all.filter(({ group }) => (deployed ? group === "deployed" : only.includes(group)));
-  /** @type {Section[]} */
-  const left = [];
-  for (const section of wanted) {
-    const counts = asDeployed || flags.again ? undefined : passed.before(section.title, section.unread);
-    if (counts === undefined) left.push(section);
-    else {
-      print(`  ${section.title}: unchanged, ${counts.passed} passed before`);
-      count(section, counts);
-    }
-  }
-  // Only the builds that the remaining sections need.
-  const jobs = withBuilds(left, all).map((what) => ({ what, id: what.title, needs: what.needs ?? [] }));
-  await schedule(jobs, LANES, async (section, ready) => {
-    const start = performance.now();
-    const counts = await runSection(section, ready);
-    times.push([section.title, Number(seconds(start))]);
-    if (section.group !== "build" || counts.failed > 0) count(section, counts);
-    unsteady.push(...(counts.unsteady ?? []));
-    // Unsteady sections run again next time.
-    if (counts.failed === 0 && !counts.unsteady?.length && section.group !== "build") {
-      await passed.note(section.title, section.unread, counts, tools);
-    }
-    return counts.failed === 0;
-  });
-
-  // A run without any test says nothing about the product.
-  if (total.passed + total.failed === 0) throw new Complaint("Nothing ran.");
-  // Two run at a time, so the sum exceeds the total.
-  const longest = times.filter(([, took]) => took >= 1).toSorted(([, a], [, b]) => b - a);
-  if (longest.length > 0) print("seconds, two things at a time:");
-  for (const [title, took] of longest) print(`${took.toFixed(0).padStart(6)}  ${title}`);
-  if (unsteady.length > 0) print(`Failed beside others, passed alone: ${unsteady.join(", ")}`);
-  if (failures.length > 0) print(`Failed: ${failures.join(", ")}`);
-  if (total.skipped > 0) print(`${total.skipped} skipped`);
+  forgetResults();
+  if (flags.name !== undefined) return report(await runByName(node, flags.name), 0);
+  await noteOutside(node);
+  // What wireit remembers, and its copies of the results.
+  if (flags.again || flags.full || process.env.BOBBIN_SAMPLE !== undefined) rmSync(inCheckout(".wireit"), { recursive: true, force: true });
+  const script = flags.deployed || flags.full ? "test:everything" : "test:all";
+  const env = { WIREIT_FAILURES: "continue", WIREIT_PARALLEL: "2", ...(flags.full && { BOBBIN_SAMPLE: "all" }) };
+  const status = await runChild("npm", ["run", "--silent", script], { ...env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` });
+  report(groupsOf(script), status);
   print(`${seconds(started)} s`);
+});
+
+/** Prints the sum of the results as the last line. @param {string[]} groups @param {number} status  of wireit */
+function report(groups, status) {
+  const total = { passed: 0, failed: 0, skipped: 0 };
+  for (const group of groups) {
+    // A group that did not end has failed.
+    const counts = result(group) ?? { passed: 0, failed: 1, skipped: 0 };
+    if (counts.failed > 0) print(`${group}: ${counts.passed} passed, ${counts.failed} failed`);
+    if (counts.unsteady !== undefined) print(`${group}: failed beside others, passed alone: ${counts.unsteady.join(", ")}`);
+    for (const what of /** @type {const} */ (["passed", "failed", "skipped"])) total[what] += counts[what];
+  }
+  if (status !== 0 && total.failed === 0) {
+    print("wireit failed");
+    total.failed = 1;
+  }
+  if (total.skipped > 0) print(`${total.skipped} skipped`);
   print(`${total.passed} passed, ${total.failed} failed`);
   if (total.failed > 0) process.exitCode = 1;
-});
+}
+
+/** The groups that a script of package.json runs. @param {string} script @returns {string[]} */
+function groupsOf(script) {
+  /** @type {{ wireit: Record<string, { command?: string, dependencies?: string[] }> }} */
+  const { wireit } = JSON.parse(readFileSync(inCheckout("package.json"), "utf8"));
+  const { command, dependencies = [] } = wireit[script] ?? {};
+  return command === undefined ? dependencies.flatMap(groupsOf) : [script];
+}
+
+/** Runs the tests with a text in their names. @param {string} node @param {string} name @returns {Promise<string[]>} the groups of their results */
+async function runByName(node, name) {
+  const { packages, files, titled } = testsOf(name);
+  const script = (/** @type {string} */ file, /** @type {string[]} */ args) => runChild(node, [inCheckout(`scripts/${file}.mjs`), ...args]);
+  /** @type {string[]} */
+  const groups = [];
+  const group = (/** @type {string} */ title) => ["--group", groups[groups.push(title) - 1] ?? title];
+  if (packages.length > 0) await script("cargo-tests", [...group("rust"), "--", ...packages.flatMap((of) => ["--package", of]), name]);
+  if (files.length + titled.length > 0) {
+    // A build that fails is a failed test.
+    if ((await script("build", ["--development"])) !== 0) return [...groups, "build"];
+    if (files.length > 0) await script("node-tests", [...group("files"), ...files]);
+    if (titled.length > 0) await script("node-tests", [...group("titles"), "--name", name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), ...titled]);
+  }
+  if (groups.length === 0) throw new Complaint(`No test has “${name}” in its name or in the path of its file.`);
+  return groups;
+}
+
+/** Runs a program that shares this one's output. @param {string} command @param {string[]} args @param {NodeJS.ProcessEnv} [env] @returns {Promise<number>} its exit code */
+function runChild(command, args, env = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { cwd: root, env: { ...process.env, ...env }, stdio: "inherit" });
+    const end = () => child.kill("SIGTERM");
+    process.once("SIGTERM", end);
+    child.on("error", (error) => reject(new Complaint(`${command} cannot be run: ${error.message}`)));
+    child.on("close", (code) => {
+      process.off("SIGTERM", end);
+      resolve(code ?? 1);
+    });
+  });
+}
+
+/** Environment variables that change what is tested. */
+const VARIABLES = ["BOBBIN_BUILD", "BOBBIN_SERVER", "RUSTFLAGS"];
+
+/** Writes down the inputs of every group that are not in the checkout: tool chains and variables. @param {string} node */
+async function noteOutside(node) {
+  const variables = VARIABLES.map((name) => `${name}=${process.env[name] ?? ""}\n`).join("");
+  const text = `${await run("rustc", ["-vV"])}node ${await run(node, ["--version"])}${variables}`;
+  const file = inCheckout(".bobbin/outside.txt");
+  if (readIfThere(file) === text) return;
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+}
 
 /** The free space on the checkout's disk, in gigabytes. */
 function freeGb() {
@@ -114,58 +128,17 @@ function freeGb() {
   return (bavail * bsize) / 1e9;
 }
 
-/** The seed of a commit, so that its tests always use the same failures. */
-async function seedOfCommit() {
-  const { stdout } = await outcome("git", ["rev-parse", "HEAD"], { cwd: root });
-  return String(Number.parseInt(stdout.slice(0, 8), 16) || 1);
-}
-
-/**
- * These sections and all builds that they need, in the order of the whole list.
- *
- * @param {Section[]} left @param {Section[]} all
- */
-function withBuilds(left, all) {
-  const taken = new Set(left);
-  for (const section of taken) {
-    for (const other of all) if (section.needs?.includes(other.title) && other.group === "build") taken.add(other);
-  }
-  return all.filter((section) => taken.has(section));
-}
-
-/** @param {Section} section @param {boolean} ready  whether its needs were built @returns {Promise<Counts>} */
-async function runSection({ title, run }, ready) {
-  const start = performance.now();
-  /** @type {Counts} */
-  let counts;
-  try {
-    if (!ready) throw new Complaint("   not run: what it needs was not built");
-    counts = (await step(title, run, { closing: false })) ?? { passed: 1, failed: 0, skipped: 0 };
-  } catch (error) {
-    // Also for a fault of these scripts: the other sections still run.
-    print(error instanceof Complaint ? error.message : String(error instanceof Error ? error.stack : error));
-    counts = { passed: 0, failed: 1, skipped: 0 };
-  }
-  const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : "";
-  print(`  ${title}: ${counts.passed} passed, ${counts.failed} failed${skipped} (${seconds(start)} s)`);
-  return counts;
-}
-
 /** @param {string[]} args */
 function readFlags(args) {
   const no = /** @type {const} */ ({ type: "boolean", default: false });
-  const options = /** @type {const} */ ({ only: { type: "string" }, full: no, deployed: no, again: no, help: no });
-  /** @type {{ only?: string, full: boolean, deployed: boolean, again: boolean, help: boolean }} */
-  let values;
+  const options = /** @type {const} */ ({ full: no, deployed: no, again: no, help: no });
   try {
-    ({ values } = parseArgs({ args, strict: true, allowPositionals: false, options }));
+    const { values, positionals } = parseArgs({ args, strict: true, allowPositionals: true, options });
+    if (positionals.length > 1) throw new Complaint(`One name at a time, not ${positionals.join(", ")}. Quote a name with blanks.`);
+    const [name] = positionals;
+    if (name !== undefined && (values.full || values.deployed)) throw new Complaint("A name goes with neither --full nor --deployed.");
+    return values.help ? undefined : { ...values, name };
   } catch (error) {
     throw new Complaint(`${/** @type {Error} */ (error).message}\n${HELP}`);
   }
-  if (values.help) return undefined;
-  const only = values.only?.split(",") ?? GROUPS;
-  const unknown = only.filter((name) => !GROUPS.includes(name));
-  if (values.deployed && (values.full || values.only !== undefined)) throw new Complaint("--deployed goes with neither --full nor --only.");
-  if (unknown.length > 0) throw new Complaint(`--only knows ${GROUPS.join(", ")}, not “${unknown.join(", ")}”.`);
-  return { ...values, only };
 }

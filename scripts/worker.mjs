@@ -1,4 +1,4 @@
-// The Worker, complete in dist/:
+// The Worker, complete in its folder (`builtFolder`):
 //
 //   cargo (compile.mjs) → wasm-bindgen (scripts/build/) → wasm-opt, for a release    index_bg.wasm
 //   worker/shim.js → esbuild                                                         index.js
@@ -13,8 +13,6 @@ import { printSize, wasmOpt } from "./wasm-opt.mjs";
 
 /** @typedef {import("./compile.mjs").Product} Product */
 
-/** The folder of the checkout's Worker. */
-export const DIST = inCheckout("dist");
 /** The description of the HTTP API, which the Worker serves. */
 const OPENAPI = "schemas/openapi.json";
 const SOURCES = [OPENAPI, ...INSPECTOR_SOURCES, "package-lock.json", "scripts/wasm-opt.mjs", "scripts/worker.mjs"];

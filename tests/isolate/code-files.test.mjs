@@ -1,5 +1,5 @@
 // Files of code in the engine: the harness (src/work/code/) with the modules that stand for the web's globals, and a
-// host that is the test's. What the host does for real, tests/worker/code.test.mjs shows.
+// host that is the test's. What the host does for real, tests/interfaces/code.test.mjs shows.
 
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

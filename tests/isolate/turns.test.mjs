@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { builtFolder } from "../../scripts/compile.mjs";
 import { checkout } from "../worker/support/server.mjs";
 import { sleep } from "../worker/support/poll.mjs";
 import { engines, isolateServer } from "./support/isolate.mjs";
@@ -81,7 +82,7 @@ const WAYS_IN = {
 
 test("every way out of a machine is here", () => {
   const { Module } = /** @type {any} */ (globalThis).WebAssembly;
-  const wasm = new Module(readFileSync(join(checkout, "dist-isolate/quickjs.wasm")));
+  const wasm = new Module(readFileSync(join(builtFolder("dist-isolate"), "quickjs.wasm")));
   /** @type {{ module: string, name: string }[]} */
   const imported = Module.imports(wasm);
   const imports = imported.map(({ module, name }) => `${module}.${name}`);

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { prepare } from "../../scripts/server.mjs";
+import { builtFolder } from "../../scripts/compile.mjs";
 import { checkout, scratch } from "../worker/support/server.mjs";
 
 const agents = scratch("deploy");
@@ -48,7 +49,7 @@ test("a crate's wrangler.toml adds tables to Bobbin's, and nothing else", () => 
   mkdirSync(crate);
   const prepared = (/** @type {string} */ toml) => {
     writeFileSync(join(crate, "wrangler.toml"), toml);
-    prepare(home, { dist: join(checkout, "dist"), isolate: join(checkout, "dist-isolate"), crate });
+    prepare(home, { dist: builtFolder("dist"), isolate: builtFolder("dist-isolate"), crate });
     return readFileSync(join(home, "wrangler.toml"), "utf8");
   };
   const queue = '[[queues.producers]]\nbinding = "JOBS"\nqueue = "jobs"\n';

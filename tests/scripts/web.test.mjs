@@ -1,5 +1,5 @@
 // The modules of isolate/web/, which code in the sandbox has in place of the web's globals: in Node, beside Node's own.
-// tests/worker/code.test.mjs has them in the engine.
+// tests/interfaces/code.test.mjs has them in the engine.
 
 import assert from "node:assert/strict";
 import { createCipheriv } from "node:crypto";

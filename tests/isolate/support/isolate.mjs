@@ -8,6 +8,7 @@ import { copyFileSync, linkSync, readFileSync, rmSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { until, within } from "../../worker/support/poll.mjs";
+import { builtFolder } from "../../../scripts/compile.mjs";
 import { checkout, freePort, scratch } from "../../worker/support/server.mjs";
 import { WORKERD } from "../../worker/support/workerd.mjs";
 import { pack, unpack } from "./values.mjs";
@@ -27,7 +28,7 @@ export const engines = (process.env.BOBBIN_ENGINES ?? "quickjs,v8").split(",");
 const LACKS = { quickjs: [], v8: ["ending", "memory", "fuel", "waiting at the top"] };
 
 /** The built Worker; another build can be tried. */
-const DIST = process.env.BOBBIN_ISOLATE_DIST ?? join(checkout, "dist-isolate");
+const DIST = process.env.BOBBIN_ISOLATE_DIST ?? builtFolder("dist-isolate");
 
 /**
  * @typedef {object} Options

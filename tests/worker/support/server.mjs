@@ -12,6 +12,9 @@ import { exchange } from "./http.mjs";
 import { killAll, running, tree } from "./processes.mjs";
 import { until } from "./poll.mjs";
 
+// A server that a test starts is built for development, like that of `npm start`, unless the environment says otherwise.
+process.env.BOBBIN_BUILD ??= "quick";
+
 /** The path of the checkout. */
 export const checkout = dirname(dirname(dirname(dirname(fileURLToPath(import.meta.url)))));
 
