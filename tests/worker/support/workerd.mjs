@@ -17,15 +17,16 @@ const KINDS = { js: "esModule", wasm: "wasm", json: "text" };
  * @param {string[]} files    its modules; the first one is the Worker
  * @param {number} port
  * @param {string} [more]     further fields of the Worker
+ * @param {string} [disk]     the folder of the service `disk`; by default there is none
  */
-export function configure(folder, files, port, more = "") {
+export function configure(folder, files, port, more = "", disk) {
   const module = (/** @type {string} */ file) => `(name = "${file}", ${KINDS[file.split(".").at(-1) ?? ""]} = embed "${file}")`;
   const path = join(folder, "config.capnp");
   writeFileSync(
     path,
     `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
-  services = [(name = "main", worker = .main)],
+  services = [(name = "main", worker = .main)${disk === undefined ? "" : `, (name = "disk", disk = (path = ${JSON.stringify(disk)}, writable = true))`}],
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
 );
 const main :Workerd.Worker = (
