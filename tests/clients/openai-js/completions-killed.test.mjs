@@ -1,5 +1,6 @@
 // The same, while the server is killed.
 
-import { completions } from "./completions.mjs";
+import * as openai from "openai";
+import { completions } from "../support/openai-completions.mjs";
 
-completions(true);
+completions(7, openai, true);

@@ -1,5 +1,6 @@
-// Chat completions with the package `openai`.
+// Chat completions with major 7 of the package `openai`.
 
-import { completions } from "./completions.mjs";
+import * as openai from "openai";
+import { completions } from "../support/openai-completions.mjs";
 
-completions(false);
+completions(7, openai);

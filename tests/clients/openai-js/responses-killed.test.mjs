@@ -1,5 +1,6 @@
 // The same, while the server is killed.
 
-import { responses } from "./responses.mjs";
+import * as openai from "openai";
+import { responses } from "../support/openai-responses.mjs";
 
-responses(true);
+responses(7, openai, true);

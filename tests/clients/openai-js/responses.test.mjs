@@ -1,5 +1,6 @@
-// Responses with the package `openai`.
+// Responses with major 7 of the package `openai`.
 
-import { responses } from "./responses.mjs";
+import * as openai from "openai";
+import { responses } from "../support/openai-responses.mjs";
 
-responses(false);
+responses(7, openai);

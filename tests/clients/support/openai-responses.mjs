@@ -2,16 +2,16 @@
 // assertions.
 
 import assert from "node:assert/strict";
-import OpenAI from "openai";
-import { makes, say, sayAndUse, use } from "../../worker/support/model.mjs";
+import { breakOff, makes, say, sayAndUse, use } from "../../worker/support/model.mjs";
 import { chance, sleep, until } from "../../worker/support/poll.mjs";
 import { suite } from "../../worker/support/suite.mjs";
 
 const KEY = "key-of-the-tests";
 const LONG = Array.from({ length: 30 }, (_, at) => `${at} naïve – 日本 🧵; `).join("");
 
-/** @param {boolean} killed */
-export function responses(killed) {
+/** @param {number} major @param {typeof import("openai")} openai  the package @param {boolean} [killed] */
+export function responses(major, { OpenAI }, killed = false) {
+  const name = `openai-js ${major}`;
   const bobbin = suite({ key: KEY, vars: { BOBBIN_API_KEYS: `${KEY}=admin,key-of-alice=owner:alice` } });
   bobbin.tool("lookup", () => "found", { idempotent: true });
   const paid = bobbin.tool("pay", () => "paid", { approval: "always", idempotent: true });
@@ -23,19 +23,20 @@ export function responses(killed) {
   bobbin.agent("looker", ({ messages }) => (messages.at(-1)?.role === "tool" ? say("It is found.") : sayAndUse("One moment.", { name: "lookup", args: { of: "it" } })), {
     tools: ["lookup"],
   });
+  bobbin.agent("breaking", () => breakOff("words"), { model: { retry: { maxAttempts: 1 } } });
   bobbin.agent("payer", makes({ name: "pay", args: { amount: 5 } }), { tools: ["pay"] });
   bobbin.agent("finder", ({ messages }) => (messages.at(-1)?.role === "tool" ? say(`You are in ${messages.at(-1)?.content}.`) : use({ name: "locate", args: {} })), {
     tools: ["locate"],
   });
 
-  const random = chance(`responses ${killed}`);
+  const random = chance(`${name}, responses ${killed}`);
   const client = (apiKey = KEY) => new OpenAI({ baseURL: `${bobbin.server.base}/v1`, apiKey, maxRetries: killed ? 12 : 2 });
   const disturb = async () => {
     if (!killed) return;
     await sleep(random.between(0, 700));
     await bobbin.server.crash();
   };
-  const test = (/** @type {string} */ text, /** @type {() => Promise<void>} */ body) => bobbin.test(`openai-js, responses${killed ? ", killed" : ""}: ${text}`, body);
+  const test = (/** @type {string} */ text, /** @type {() => Promise<void>} */ body) => bobbin.test(`${name}, responses${killed ? ", killed" : ""}: ${text}`, body);
   /** Until it is over. @param {string} id */
   const settled = (id) =>
     until(
@@ -180,6 +181,35 @@ export function responses(killed) {
       assert.ok(rest.events.every(({ sequence_number }) => sequence_number > at), "what comes behind an event");
       assert.equal(rest.final.output_text, texts.join(""));
     }
+  });
+
+  // Versions differ in what they send and drop; the numbers of events must fit each (crates/protocols/src/openai/response_events.rs).
+  test("the helper is told all of a response again, and shows what comes behind an event", async () => {
+    const { id } = await client().responses.create({ model: "talker", input: "go" });
+    const { events } = await helped({ response_id: id });
+    const at = events[4].sequence_number;
+    const asked = /** @type {string[]} */ ([]);
+    const recording = new OpenAI({ baseURL: `${bobbin.server.base}/v1`, apiKey: KEY, fetch: (url, init) => {
+      asked.push(`${url}`);
+      return fetch(url, init);
+    } });
+    const rest = [];
+    for await (const event of recording.responses.stream(/** @type {any} */ ({ response_id: id, starting_after: at }))) rest.push(event);
+    assert.deepEqual(asked.map((url) => new URL(url).search), ["?stream=true"]);
+    assert.deepEqual(rest, events.slice(5));
+  });
+
+  // An event `error` is thrown by 7.59 and later, and comes as an event before.
+  test("a response that fails ends with that, and no version takes it for an error", async () => {
+    const disturbed = disturb();
+    const { events, final } = await helped({ model: "breaking", input: "go", background: true });
+    await disturbed;
+    assert.equal(events.at(-1).type, "response.failed");
+    assert.ok(events.every(({ type }) => type !== "error"));
+    assert.deepEqual([final.status, final.error?.code, final.error?.message], ["failed", events.at(-1).response.error.code, events.at(-1).response.error.message]);
+    const told = [];
+    for await (const { type } of /** @type {any} */ (await client().responses.retrieve(final.id, { stream: true }))) told.push(type);
+    assert.equal(told.at(-1), "response.failed");
   });
 
   test("work in the background is polled, streamed from anywhere, and read on after a break", async () => {

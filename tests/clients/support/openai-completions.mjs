@@ -2,7 +2,6 @@
 // assertions.
 
 import assert from "node:assert/strict";
-import OpenAI from "openai";
 import { inTurn, refuse, say, sayAndUse, use } from "../../worker/support/model.mjs";
 import { chance, sleep } from "../../worker/support/poll.mjs";
 import { suite } from "../../worker/support/suite.mjs";
@@ -10,8 +9,9 @@ import { suite } from "../../worker/support/suite.mjs";
 const KEY = "key-of-the-tests";
 const LONG = Array.from({ length: 30 }, (_, at) => `${at} naïve – 日本 🧵; `).join("");
 
-/** @param {boolean} killed */
-export function completions(killed) {
+/** @param {number} major @param {typeof import("openai")} openai  the package @param {boolean} [killed] */
+export function completions(major, { OpenAI }, killed = false) {
+  const name = `openai-js ${major}`;
   const bobbin = suite({ key: KEY, vars: { BOBBIN_API_KEYS: `${KEY}=admin,key-of-alice=owner:alice` } });
   bobbin.tool("lookup", () => "found", { idempotent: true });
   bobbin.tool("pay", () => "paid", { approval: "always" });
@@ -35,7 +35,7 @@ export function completions(killed) {
   }, { model: { retry: { maxAttempts: 1 } } });
   bobbin.agent("hidden", () => say("never"), { agent: { expose: false } });
 
-  const random = chance(`openai-js ${killed}`);
+  const random = chance(`${name} ${killed}`);
   /** @param {string} [apiKey] */
   const client = (apiKey = KEY) => new OpenAI({ baseURL: `${bobbin.server.base}/v1`, apiKey, maxRetries: killed ? 12 : 2 });
   /** In the twin the server dies somewhere in what follows. */
@@ -44,7 +44,7 @@ export function completions(killed) {
     await sleep(random.between(0, 700));
     await bobbin.server.crash();
   };
-  const test = (/** @type {string} */ text, /** @type {() => Promise<void>} */ body) => bobbin.test(`openai-js${killed ? ", killed" : ""}: ${text}`, body);
+  const test = (/** @type {string} */ text, /** @type {() => Promise<void>} */ body) => bobbin.test(`${name}${killed ? ", killed" : ""}: ${text}`, body);
 
   /**
    * The chunks of a stream. One that breaks off is asked for again, as a careful caller does, under the same key.
@@ -164,6 +164,18 @@ export function completions(killed) {
     assert.match(told, /lookup: done/);
     const whole = await client().chat.completions.create(/** @type {any} */ (body));
     assert.equal(whole.choices[0]?.message.content, "One moment.\n\nIt is found.");
+  });
+
+  if (!killed) test("the helper for streams has the whole text, and of the reasoning the last piece", async () => {
+    const stream = client().chat.completions.stream({ model: "looker", messages: [{ role: "user", content: "look" }] }, { headers: { "X-Bobbin-Tool-Status": "reasoning" } });
+    const pieces = /** @type {string[]} */ ([]);
+    stream.on("chunk", ({ choices }) => void pieces.push(/** @type {any} */ (choices[0]?.delta)?.reasoning_content ?? ""));
+    const [choice] = (await stream.finalChatCompletion()).choices;
+    assert.deepEqual([choice?.message.content, choice?.finish_reason], ["One moment.\n\nIt is found.", "stop"]);
+    const told = pieces.filter((piece) => piece !== "");
+    assert.ok(told.length > 1, JSON.stringify(told));
+    // docs/clients.md says so. Python's helper joins them.
+    assert.equal(/** @type {any} */ (choice?.message).reasoning_content, told.at(-1));
   });
 
   test("a call that is left to the client is made by it, and the answer goes on", async () => {

@@ -1,0 +1,6 @@
+// The same, while the server is killed.
+
+import * as openai from "openai";
+import { completions } from "../support/openai-completions.mjs";
+
+completions(6, openai, true);
