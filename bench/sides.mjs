@@ -16,7 +16,7 @@ import { message } from "./model.mjs";
 
 const KEY = "bench-key";
 
-// wrangler 4.155 records a trace of every request and every SQL statement, in its own object in the same process. With it a
+// wrangler 4.164 records a trace of every request and every SQL statement, in its own object in the same process. With it a
 // turn takes two to three times as long, and the recorder would be measured. The servers of both sides inherit this.
 process.env.X_LOCAL_OBSERVABILITY = "false";
 

@@ -173,21 +173,21 @@ test("chat completions that refuse functions with reasoning are asked for none, 
   assert.match(adjusted[0], /"deployment-a" refuses functions .* set the model's `api` to "responses"/);
 });
 
-test("what was sent is what OpenAI's own types allow", async () => {
+for (const name of ["openai", "openai-7"]) test(`what was sent is what OpenAI's own types allow: ${name}`, async () => {
   assert.ok(bodies.length >= 12, `${bodies.length} requests`);
-  assert.deepEqual(wrongTypes(bodies), []);
+  assert.deepEqual(wrongTypes(name, bodies), []);
   const [body = "{}"] = bodies;
-  const wrong = (/** @type {object} */ more) => wrongTypes([JSON.stringify({ ...JSON.parse(body), ...more })]).join("\n");
+  const wrong = (/** @type {object} */ more) => wrongTypes(name, [JSON.stringify({ ...JSON.parse(body), ...more })]).join("\n");
   assert.match(wrong({ messages: [] }), /messages/);
   assert.match(wrong({ input: [{ type: "function_call_output", call_id: "c" }] }), /output/);
   assert.match(wrong({ reasoning: { effort: "hardest" } }), /hardest/);
 });
 
-/** Returns TypeScript's errors about these bodies as parameters of a response. @param {string[]} bodies @returns {string[]} */
-function wrongTypes(bodies) {
+/** Returns TypeScript's errors about these bodies as parameters of a response. @param {string} openai  the package @param {string[]} bodies @returns {string[]} */
+function wrongTypes(openai, bodies) {
   const name = path.resolve("tests/worker/bodies-of-requests.ts");
   const text =
-    `import type { ResponseCreateParams } from "openai/resources/responses/responses";\n` +
+    `import type { ResponseCreateParams } from "${openai}/resources/responses/responses";\n` +
     `export const bodies: ResponseCreateParams[] = [\n${bodies.join(",\n")},\n];\n`;
   /** @type {ts.CompilerOptions} */
   const options = {

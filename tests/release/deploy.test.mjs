@@ -57,7 +57,7 @@ before(async () => {
   program = join((await buildPackages()).bobbin, "bin/bobbin.mjs");
   assert.equal((await bobbin(["init", project], home)).code, 0);
   mkdirSync(join(wrangler, "wrangler-dist"), { recursive: true });
-  writeFileSync(join(wrangler, "package.json"), '{ "name": "wrangler", "version": "4.155.0", "engines": { "node": ">=20.0.0" } }');
+  writeFileSync(join(wrangler, "package.json"), '{ "name": "wrangler", "version": "4.164.0", "engines": { "node": ">=20.0.0" } }');
   writeFileSync(join(wrangler, "wrangler-dist/cli.js"), WRANGLER);
   deployment.listen(0, "127.0.0.1");
   await once(deployment, "listening");

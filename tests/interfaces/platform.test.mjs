@@ -7,10 +7,10 @@ import { copyFileSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { http } from "../../package/lib/node-http.mjs";
-import { sleep, until } from "./support/poll.mjs";
-import { checkout, freePort, scratch } from "./support/server.mjs";
-import { Socket } from "./support/socket.mjs";
-import { WORKERD, configure } from "./support/workerd.mjs";
+import { sleep, until } from "../worker/support/poll.mjs";
+import { checkout, freePort, scratch } from "../worker/support/server.mjs";
+import { Socket } from "../worker/support/socket.mjs";
+import { WORKERD, configure } from "../worker/support/workerd.mjs";
 
 const CLOSE = 8;
 const folder = scratch("platform");
