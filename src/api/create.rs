@@ -6,7 +6,7 @@ use crate::engine::budget::budget_input::given_budget;
 use crate::engine::expiry::expires;
 use crate::engine::outbox::Targets;
 use crate::error::{Code, Error, Result};
-use crate::json;
+use crate::protocols::responses::threads::ThreadCreated;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest, thread_id};
 use crate::store::effects::tally::Tally;
@@ -65,19 +65,21 @@ impl Api<'_> {
         }
         self.hooks().start_created_hook()?;
         self.outbox().deliver_now(Targets::All).await;
-        let (agent, key) = self.read(|state, _| Ok((state.meta.agent.clone(), state.meta.key.clone())))?;
-        let mut body =
-            json!({ "threadId": request.thread_id, "agent_id": agent, "message": "Thread created" });
-        let (Some(key), Some(fields)) = (key, body.as_object_mut()) else {
-            return Ok(Reply::json(200, &body));
-        };
-        fields.insert("key".into(), key.into());
-        fields.insert("created".into(), (made == Creation::Now).into());
-        if made == Creation::Now {
-            return Ok(Reply::json(201, &body));
-        }
-        fields.insert("message".into(), "There is a thread of this key.".into());
-        Ok(Reply::json(200, &body))
+        self.read(|state, _| {
+            let key = state.meta.key.as_deref();
+            let created = key.map(|_| made == Creation::Now);
+            let body = ThreadCreated {
+                thread_id: &request.thread_id,
+                agent_id: &state.meta.agent,
+                message: match created {
+                    Some(false) => "There is a thread of this key.",
+                    Some(true) | None => "Thread created",
+                },
+                key,
+                created,
+            };
+            Ok(Reply::json(if created == Some(true) { 201 } else { 200 }, &body))
+        })
     }
 
     /// Refuses a request with the key of a thread that has, and was created with, another agent.

@@ -15,7 +15,8 @@ use crate::engine::subagents::delete::{BY_PARENT, ParentNotice};
 use crate::engine::subagents::envelope::EnvelopeBody;
 use crate::error::{Code, Error, Result};
 use crate::host::{Sibling, Sql};
-use crate::json;
+use crate::limits;
+use crate::protocols::responses::threads::{Continued, Stopped, Terminated, ThreadDeleted};
 use crate::request::directory_call::DirectoryCall;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest, directory_call as call, thread_id};
@@ -46,7 +47,7 @@ impl Control<'_> {
         })?;
         if !is_meant {
             let message = "This run is not active; nothing was stopped.";
-            return Ok(Reply::json(200, &json!({ "status": "stopped", "message": message })));
+            return Ok(Reply::json(200, &Stopped { status: "stopped", message }));
         }
         let halted = self.transition(|state, sql| {
             state.ensure_not_terminated()?;
@@ -65,7 +66,7 @@ impl Control<'_> {
             // They continue until they receive the message.
             self.subagents().send_envelopes();
         }
-        Ok(Reply::json(200, &json!({ "status": "stopped", "message": message })))
+        Ok(Reply::json(200, &Stopped { status: "stopped", message }))
     }
 
     /// Refuses all further work. Deletes nothing. A second call changes nothing.
@@ -73,8 +74,8 @@ impl Control<'_> {
         self.terminate_now()?;
         self.outbox().deliver_now(Targets::All).await;
         self.read(|state, _| {
-            let at = state.meta.terminated_us.map(|us| us / 1_000_000);
-            let body = json!({ "status": "terminated", "threadId": state.meta.thread_id, "terminated": at });
+            let terminated = state.meta.terminated_us.map(|us| us / limits::SECOND_US);
+            let body = Terminated { status: "terminated", thread_id: &state.meta.thread_id, terminated };
             Ok(Reply::json(200, &body))
         })
     }
@@ -249,8 +250,7 @@ impl Control<'_> {
             self.start_flow(EntryMode::First);
         }
         let message = if started { "The thread continues." } else { "A run is active already." };
-        let body = json!({ "status": "queued", "queueId": run.public_id(), "message": message });
-        Ok(Reply::json(202, &body))
+        Ok(Reply::json(202, &Continued { status: "queued", queue_id: run.public_id(), message }))
     }
 
     /// Deletes the thread and all threads below it. Safe to repeat.
@@ -261,10 +261,13 @@ impl Control<'_> {
             None => ParentNotice::Owed,
         };
         let deleted = self.delete_tree(notice).await?;
-        let body = json!({
-            "success": true, "threadId": id, "deletedThreadIds": deleted, "deletedCount": deleted.len(),
-            "message": "Thread deleted",
-        });
+        let body = ThreadDeleted {
+            success: true,
+            thread_id: &id,
+            deleted_thread_ids: &deleted,
+            deleted_count: deleted.len() as i64,
+            message: "Thread deleted",
+        };
         Ok(Reply::json(200, &body))
     }
 

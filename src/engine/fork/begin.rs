@@ -9,8 +9,8 @@ use crate::engine::fork::copy::CopyProgress;
 use crate::engine::outbox::Targets;
 use crate::engine::subagents::values::EncryptedValues;
 use crate::error::{Code, Error, Result};
-use crate::json;
 use crate::limits;
+use crate::protocols::responses::threads::Forked;
 use crate::request::{Reply, ThreadRequest, thread_id};
 use crate::store::effects::tally::Tally;
 use crate::store::fork::{Fork, ForkState};
@@ -60,13 +60,13 @@ impl History<'_> {
         self.outbox().deliver_now(Targets::All).await;
         self.read(|state, _| {
             let meta = &state.meta;
-            let mut body = json!({
-                "threadId": meta.thread_id, "agent_id": meta.agent, "created": status == 201,
-                "fork": meta.fork.as_ref().map(|fork| fork.response()),
-            });
-            if let (Some(key), Some(fields)) = (&meta.key, body.as_object_mut()) {
-                fields.insert("key".into(), key.as_str().into());
-            }
+            let body = Forked {
+                thread_id: &meta.thread_id,
+                agent_id: &meta.agent,
+                created: status == 201,
+                fork: meta.fork.as_ref().map(|fork| fork.response()),
+                key: meta.key.as_deref(),
+            };
             Ok(Reply::json(status, &body))
         })
     }

@@ -212,3 +212,94 @@ pub struct SubagentPage {
     pub total: u64,
     pub has_more: bool,
 }
+
+/// A thread that a request has created, or that exists already.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ThreadCreated<'a> {
+    /// The id of the thread.
+    #[serde(rename = "threadId")]
+    pub thread_id: &'a str,
+    /// The agent of the thread.
+    pub agent_id: &'a str,
+    /// The result, for people.
+    pub message: &'static str,
+    /// The key, if the request has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<&'a str>,
+    /// With a key: whether this request has created the thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<bool>,
+}
+
+/// A copy of a thread.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Forked<'a> {
+    /// The id of the copy.
+    #[serde(rename = "threadId")]
+    pub thread_id: &'a str,
+    /// The agent of the copy.
+    pub agent_id: &'a str,
+    /// Whether this request has created it.
+    pub created: bool,
+    /// The original, and the state of the copy.
+    pub fork: Option<Fork<'a>>,
+    /// The key, if the request has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<&'a str>,
+}
+
+/// A deleted thread.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ThreadDeleted<'a> {
+    /// Always `true`.
+    pub success: bool,
+    /// The id of the thread.
+    pub thread_id: &'a str,
+    /// The id of the thread, then those of the threads below it.
+    pub deleted_thread_ids: &'a [String],
+    /// The number of deleted threads.
+    pub deleted_count: i64,
+    /// The result, for people.
+    pub message: &'static str,
+}
+
+/// The result of a stop.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stopped {
+    /// Always `stopped`.
+    pub status: &'static str,
+    /// The result, for people.
+    pub message: &'static str,
+}
+
+/// A run that continues without a new message.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Continued {
+    /// Always `queued`.
+    pub status: &'static str,
+    /// The id of the run.
+    pub queue_id: String,
+    /// The result, for people.
+    pub message: &'static str,
+}
+
+/// A terminated thread.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Terminated<'a> {
+    /// Always `terminated`.
+    pub status: &'static str,
+    /// The id of the thread.
+    pub thread_id: &'a str,
+    /// The time of the termination, in seconds since 1970.
+    #[cfg_attr(feature = "schema", schemars(with = "Seconds"))]
+    pub terminated: Option<Seconds>,
+}

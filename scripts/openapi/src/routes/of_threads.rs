@@ -12,8 +12,8 @@ pub(super) fn threads() -> Vec<Operation> {
         new("createThread", Scope::Owner, "Creates a thread.")
             .keyed()
             .takes::<threads::NewThread>()
-            .gives::<threads::ThreadCreated>(200, "The thread exists.")
-            .gives::<threads::ThreadCreated>(201, "The first thread of its key.")
+            .gives::<responses::threads::ThreadCreated>(200, "The thread exists.")
+            .gives::<responses::threads::ThreadCreated>(201, "The first thread of its key.")
             .fails(&[
                 Code::KeyConflict,
                 Code::AgentNotFound,
@@ -39,11 +39,11 @@ pub(super) fn threads() -> Vec<Operation> {
         new("forkThread", Scope::Owner, "Copies a thread up to a message.")
             .keyed()
             .takes::<threads::NewFork>()
-            .gives::<threads::Forked>(200, "The existing copy.")
-            .gives::<threads::Forked>(201, "A new copy.")
+            .gives::<responses::threads::Forked>(200, "The existing copy.")
+            .gives::<responses::threads::Forked>(201, "A new copy.")
             .fails(&[Code::MessageNotFound, Code::Conflict, Code::KeyConflict, Code::IdempotencyMismatch]),
         new("deleteThread", Scope::Owner, "Deletes a thread with its subagents and theirs.")
-            .gives::<threads::ThreadDeleted>(200, "Everything is deleted.")
+            .gives::<responses::threads::ThreadDeleted>(200, "Everything is deleted.")
             .fails(&[Code::Overloaded]),
     ]
 }
@@ -54,12 +54,12 @@ pub(super) fn of_thread() -> Vec<Operation> {
     vec![
         new("stopThread", Scope::Thread, "Ends the run of a thread at once.")
             .may_take::<threads::Stop>()
-            .gives::<threads::Stopped>(200, "The run is stopped, or the condition did not apply."),
+            .gives::<responses::threads::Stopped>(200, "The run is stopped, or the condition did not apply."),
         new("continueThread", Scope::Thread, "Starts a run without a new message.")
             .may_take::<threads::Continue>()
-            .gives::<threads::Continued>(202, "A run is active."),
+            .gives::<responses::threads::Continued>(202, "A run is active."),
         new("terminateThread", Scope::Owner, "Ends a thread for good. It stays readable.")
-            .gives::<threads::Terminated>(200, "The thread refuses all further work."),
+            .gives::<responses::threads::Terminated>(200, "The thread refuses all further work."),
         new("listSubagents", Scope::Thread, "Lists the subagents that the thread has created.")
             .gives::<responses::threads::SubagentPage>(200, "Newest first."),
         new("getMissingVariables", Scope::Thread, "Returns the variables that a subagent waits for.")

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use bobbin_definitions::definitions::VariableKind;
 use bobbin_definitions::definitions::message::ToolStatus;
 use bobbin_protocols::responses::messages::Attachment;
-use bobbin_protocols::responses::threads::Fork;
 use schemars::JsonSchema;
 
 use super::budgets::GivenBudget;
@@ -71,20 +70,6 @@ pub(crate) enum EarlierRole {
     Tool,
 }
 
-#[derive(JsonSchema)]
-pub(crate) struct ThreadCreated {
-    #[schemars(rename = "threadId")]
-    thread_id: String,
-    agent_id: String,
-    /// The key, if the request has one.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    /// With a key: whether this request has created the thread.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    created: Option<bool>,
-    message: String,
-}
-
 /// A copy to create.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -105,18 +90,6 @@ pub(crate) struct NewFork {
     expires_in: Option<i64>,
 }
 
-#[derive(JsonSchema)]
-pub(crate) struct Forked {
-    #[schemars(rename = "threadId")]
-    thread_id: String,
-    agent_id: String,
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    /// Whether this request has created it.
-    created: bool,
-    fork: Option<Fork<'static>>,
-}
-
 /// Changes of a thread. At least one field is required.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -127,16 +100,6 @@ pub(crate) struct ThreadChange {
     env_patch: Option<BTreeMap<String, String>>,
     env_type_patch: Option<BTreeMap<String, VariableKind>>,
     env_delete: Option<Vec<String>>,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct ThreadDeleted {
-    success: bool,
-    thread_id: String,
-    deleted_thread_ids: Vec<String>,
-    deleted_count: i64,
-    message: String,
 }
 
 /// The variables that a subagent waits for before it is created.
@@ -192,12 +155,6 @@ pub(crate) struct Stop {
 }
 
 #[derive(JsonSchema)]
-pub(crate) struct Stopped {
-    status: String,
-    message: String,
-}
-
-#[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Continue {
     side: Option<SideName>,
@@ -208,22 +165,6 @@ pub(crate) struct Continue {
 pub(crate) enum SideName {
     A,
     B,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct Continued {
-    status: String,
-    queue_id: Option<String>,
-    message: String,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct Terminated {
-    status: String,
-    thread_id: String,
-    terminated: Seconds,
 }
 
 /// The tokens of the next request to the model (docs/context.md).
