@@ -9,6 +9,7 @@ use crate::env::{Change, KEYS_VAR, Keys, Level, VariableSet};
 use crate::error::{Error, Result};
 use crate::host::{Sql, Transactions};
 use crate::json;
+use crate::protocols::responses::variables::ShownEnv;
 use crate::request::Reply;
 use crate::request::directory_call::{EnvAsk, ROOT, env_object};
 use crate::request::fields::Body;
@@ -75,5 +76,5 @@ impl Directory {
 }
 
 fn shown(set: &VariableSet) -> Reply {
-    Reply::json(200, &json!({ "env": set.texts(), "env_types": set.types() }))
+    Reply::json(200, &ShownEnv { env: set.texts(), env_types: set.types() })
 }

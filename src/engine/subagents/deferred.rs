@@ -15,8 +15,8 @@ use crate::engine::subagents::values::OwnValues;
 use crate::env::{Change, Level};
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
-use crate::json;
 use crate::limits;
+use crate::protocols::responses::variables::{MissingVariables, VariablesTaken};
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
 use crate::store::children::{Child, ChildState};
@@ -72,18 +72,23 @@ impl Subagents<'_> {
     pub(crate) async fn get_variables(&self, id: &str) -> Result<Reply> {
         let (child, needs) = self.waiting_child(id, &OwnValues::default()).await?;
         let parent = self.read(|state, _| Ok(state.meta.thread_id.clone()))?;
-        let body = json!({
-            "request_id": id, "parent_thread_id": parent, "agent_name": child.agent,
-            "registry_agent_name": child.agent, "name": child.facts.name, "required": needs.required,
-            "missing": needs.missing, "created_at": child.created_us / 1_000_000,
-            "expires_at": child.due_us.map(|at| at / 1_000_000),
-        });
+        let body = MissingVariables {
+            request_id: id,
+            parent_thread_id: &parent,
+            agent_name: &child.agent,
+            registry_agent_name: &child.agent,
+            name: child.facts.name.as_deref(),
+            required: &needs.required,
+            missing: &needs.missing,
+            created_at: child.created_us / limits::SECOND_US,
+            expires_at: child.due_us.map(|at| at / limits::SECOND_US),
+        };
         Ok(Reply::json(200, &body))
     }
 
     /// `POST /threads/:id/variables/:request`: creates the child.
     pub(crate) async fn post_variables(&self, request: &ThreadRequest, id: &str) -> Result<Reply> {
-        let answer = json!({ "request_id": id, "child_thread_id": id, "status": "success" });
+        let answer = VariablesTaken { request_id: id, child_thread_id: id, status: "success" };
         let now = self.host.now_us();
         let mut body = Body::parse(&request.body)?.known(&["env", "env_types"])?;
         let env = body.take("env").ok_or_else(|| Error::missing("env"))?;

@@ -16,6 +16,7 @@ pub mod messages;
 pub mod runs;
 pub mod threads;
 pub mod values;
+pub mod variables;
 pub mod waits;
 
 use serde::Serialize;

@@ -5,15 +5,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::agents::AgentSummary;
+#[cfg(feature = "schema")]
+use super::variables::{Types, Values};
 use super::{Object, Seconds};
-
-/// The schema of the visible values of variables, by name.
-#[cfg(feature = "schema")]
-type Values = std::collections::BTreeMap<String, String>;
-
-/// The schema of the types of variables, by name.
-#[cfg(feature = "schema")]
-type Types = std::collections::BTreeMap<String, bobbin_definitions::definitions::VariableKind>;
 
 /// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -63,11 +63,11 @@ pub(super) fn of_thread() -> Vec<Operation> {
         new("listSubagents", Scope::Thread, "Lists the subagents that the thread has created.")
             .gives::<responses::threads::SubagentPage>(200, "Newest first."),
         new("getMissingVariables", Scope::Thread, "Returns the variables that a subagent waits for.")
-            .gives::<threads::MissingVariables>(200, "The names of the variables."),
+            .gives::<responses::variables::MissingVariables>(200, "The names of the variables."),
         new("giveVariables", Scope::Owner, "Sets the missing values, and creates the subagent.")
             .keyed()
             .takes::<threads::GivenVariables>()
-            .gives::<threads::VariablesTaken>(200, "The subagent is created.")
+            .gives::<responses::variables::VariablesTaken>(200, "The subagent is created.")
             .fails(&[Code::MissingVariables, Code::Conflict]),
     ]
 }

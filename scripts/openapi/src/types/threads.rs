@@ -8,7 +8,7 @@ use bobbin_protocols::responses::messages::Attachment;
 use schemars::JsonSchema;
 
 use super::budgets::GivenBudget;
-use super::{Object, Seconds};
+use super::Object;
 
 /// A thread to create.
 #[derive(JsonSchema)]
@@ -102,39 +102,11 @@ pub(crate) struct ThreadChange {
     env_delete: Option<Vec<String>>,
 }
 
-/// The variables that a subagent waits for before it is created.
-#[derive(JsonSchema)]
-pub(crate) struct MissingVariables {
-    request_id: String,
-    parent_thread_id: String,
-    agent_name: String,
-    registry_agent_name: String,
-    name: Option<String>,
-    required: Vec<String>,
-    missing: Vec<String>,
-    created_at: Seconds,
-    expires_at: Seconds,
-}
-
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct GivenVariables {
     env: BTreeMap<String, String>,
     env_types: Option<BTreeMap<String, VariableKind>>,
-}
-
-#[derive(JsonSchema)]
-pub(crate) struct VariablesTaken {
-    request_id: String,
-    child_thread_id: String,
-    status: String,
-}
-
-/// The visible values of variables of the instance or an account.
-#[derive(JsonSchema)]
-pub(crate) struct ShownEnv {
-    env: BTreeMap<String, String>,
-    env_types: BTreeMap<String, VariableKind>,
 }
 
 #[derive(JsonSchema)]
