@@ -1,8 +1,6 @@
 //! `GET …/context`: the content of the next request to the thread's model, the share of the window that each
 //! part takes, and the current summary.
 
-use serde_json::Value;
-
 use crate::api::Api;
 use crate::definitions::Model;
 use crate::engine::context::space::Space;
@@ -10,8 +8,8 @@ use crate::engine::context::{next_span, window_from};
 use crate::engine::definitions::Definitions;
 use crate::error::Result;
 use crate::host::Sql;
-use crate::json;
 use crate::limits;
+use crate::protocols::responses::context::{Context, ContextHistory, ContextParts};
 use crate::request::{Query, Reply};
 use crate::store::messages::{message_id, page};
 use crate::store::state::State;
@@ -34,24 +32,22 @@ impl Api<'_> {
         self.variables().ready_env().await?;
         let definitions = self.definitions_now()?;
         let (model, _, space) = self.model_context().next_parts(&definitions)?;
-        let body = self.read_mut(|state, sql| {
+        self.read_mut(|state, sql| {
             let said = said(&definitions, &space, state, sql)?;
-            let mut body = shown(model, &space, &said, &state.meta.stem);
-            let Some(fields) = body.as_object_mut() else { return Ok(body) };
             let (thread, current) = (&state.meta.stem, state.meta.summary.as_ref());
-            if let Some(current) = current.filter(|current| current.upto > 0) {
-                let holds = summaries::find(sql, current.epoch)?;
-                fields.insert("summary".into(), holds.map(|summary| summary.to_json(thread)).into());
-            }
-            if history {
-                let made = current.is_some_and(|current| current.epoch > 0);
-                let all = if made { summaries::all(sql)? } else { Vec::new() };
-                fields
-                    .insert("summaries".into(), all.iter().map(|summary| summary.to_json(thread)).collect());
-            }
-            Ok(body)
-        })?;
-        Ok(Reply::json(200, &body))
+            let made = current.is_some_and(|current| current.epoch > 0);
+            let holds = match current.filter(|current| current.upto > 0) {
+                Some(current) => summaries::find(sql, current.epoch)?,
+                None => None,
+            };
+            let all = if history && made { summaries::all(sql)? } else { Vec::new() };
+            let body = Context {
+                summary: holds.as_ref().map(|summary| summary.response(thread)),
+                summaries: history.then(|| all.iter().map(|summary| summary.response(thread)).collect()),
+                ..shown(model, &space, &said, thread)
+            };
+            Ok(Reply::json(200, &body))
+        })
     }
 }
 
@@ -73,24 +69,31 @@ fn said(
     Ok(MessageSizes { turn, history, messages: of_turn + before, from: first, left_out })
 }
 
-fn shown(model: &Model, space: &Space, said: &MessageSizes, thread: &str) -> Value {
+/// The context without summaries.
+fn shown<'a>(model: &'a Model, space: &Space, said: &MessageSizes, thread: &str) -> Context<'a> {
     let counted = |tokens: usize| space.counted(tokens);
     let Space { system, tools, summary, memory, .. } = *space;
     let all = counted(system + tools + summary + memory + said.turn + said.history);
-    json!({
-        "model": model.name,
-        "window": model.capabilities.max_context_tokens.unwrap_or(limits::WINDOW_TOKENS),
-        "budget": space.input,
-        "factor": (space.factor * 1_000.0).round() / 1_000.0,
-        "parts": {
-            "system": counted(system), "tools": counted(tools), "summary": counted(summary),
-            "memory": counted(memory), "turn": counted(said.turn), "history": counted(said.history),
+    Context {
+        model: &model.name,
+        window: model.capabilities.max_context_tokens.unwrap_or(limits::WINDOW_TOKENS),
+        budget: space.input,
+        factor: (space.factor * 1_000.0).round() / 1_000.0,
+        parts: ContextParts {
+            system: counted(system),
+            tools: counted(tools),
+            summary: counted(summary),
+            memory: counted(memory),
+            turn: counted(said.turn),
+            history: counted(said.history),
         },
-        "used": (all as f64 / space.input.max(1) as f64 * 1_000.0).round() / 1_000.0,
-        "history": {
-            "from": said.from.map(|seq| message_id(thread, seq)), "messages": said.messages,
-            "left_out": said.left_out,
+        used: (all as f64 / space.input.max(1) as f64 * 1_000.0).round() / 1_000.0,
+        history: ContextHistory {
+            from: said.from.map(|seq| message_id(thread, seq)),
+            messages: said.messages as u64,
+            left_out: said.left_out,
         },
-        "summary": null,
-    })
+        summary: None,
+        summaries: None,
+    }
 }

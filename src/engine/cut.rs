@@ -4,8 +4,6 @@
 //! follows: the subagents that the deleted messages created end and report nothing more, their files are
 //! deleted, and summaries and memories drop them. The log keeps its rows, because that work was charged.
 
-use serde_json::Value;
-
 use crate::access::no_thread;
 use crate::definitions::message::Role;
 use crate::engine::cycle::flow::RunOptions;
@@ -14,6 +12,7 @@ use crate::engine::features::History;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
+use crate::protocols::responses::messages::Regenerated;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
 use crate::sdk::scope::EntryMode;
@@ -180,9 +179,12 @@ fn message_to_answer(state: &State, sql: &dyn Sql, id: &str) -> Result<Row> {
     })
 }
 
-fn cut_response(state: &State, after: i64, run: Option<&Run>, messages: Option<usize>) -> Value {
-    json!({
-        "status": "queued", "messageId": message_id(&state.meta.stem, after), "run": run.map(Run::public_id),
-        "deleted": messages, "state": state.status(),
-    })
+fn cut_response(state: &State, after: i64, run: Option<&Run>, messages: Option<usize>) -> Regenerated {
+    Regenerated {
+        status: "queued",
+        message_id: message_id(&state.meta.stem, after),
+        run: run.map(Run::public_id),
+        deleted: messages.map(|messages| messages as u64),
+        state: state.status(),
+    }
 }

@@ -7,9 +7,9 @@ use crate::engine::outbox::Targets;
 use crate::env::Redacted;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
-use crate::json;
-use crate::protocols::responses::Object;
+use crate::protocols::responses::messages::MessageChanged;
 use crate::protocols::responses::threads::ThreadChanged;
+use crate::protocols::responses::{Object, Success};
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
 use crate::sdk::messages::MessageUpdate;
@@ -101,16 +101,15 @@ impl History<'_> {
         };
         let known = key.as_ref().map(|key| self.read(|_, sql| key.replayed(sql, self.host.now_us())));
         if let Some(run) = known.transpose()?.flatten() {
-            let body = json!({ "success": true, "deleted": null, "run": format!("r_{run}") });
-            return Ok(Reply::json(202, &body));
+            let run = Some(format!("r_{run}"));
+            return Ok(Reply::json(202, &MessageChanged { success: true, deleted: Some(None), run }));
         }
         let next = ChangeRequest { then, key, trace: request.trace() };
         let cut = self.change_message(id, Redacted::of_person(update), HookMode::Yes, &next).await?;
-        let Some(cut) = cut else { return Ok(Reply::json(200, &json!({ "success": true }))) };
-        let body = json!({ "success": true, "deleted": cut.messages });
-        let Some(run) = cut.run else { return Ok(Reply::json(200, &body)) };
-        let body = json!({ "success": true, "deleted": cut.messages, "run": format!("r_{run}") });
-        Ok(Reply::json(202, &body))
+        let run = cut.as_ref().and_then(|cut| cut.run).map(|run| format!("r_{run}"));
+        let deleted = cut.map(|cut| Some(cut.messages as u64));
+        let status = if run.is_some() { 202 } else { 200 };
+        Ok(Reply::json(status, &MessageChanged { success: true, deleted, run }))
     }
 
     /// Changes a message, as the hooks of such a change leave it.
@@ -198,7 +197,7 @@ impl History<'_> {
     /// `DELETE …/messages/:id`.
     pub(crate) fn delete_message(&self, id: &str) -> Result<Reply> {
         self.remove_message(id)?;
-        Ok(Reply::json(200, &json!({ "success": true })))
+        Ok(Reply::json(200, &Success::OK))
     }
 
     /// Deletes a message; of a reply also the results of its calls. A queued message leaves the queue.

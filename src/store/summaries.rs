@@ -5,12 +5,11 @@
 use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql, integer};
-use crate::json;
 use crate::limits;
+use crate::protocols::responses::context::ShownSummary;
 use crate::store::messages::message_id;
 use crate::store::table::Table;
 
@@ -94,11 +93,17 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    pub(crate) fn to_json(&self, thread: &str) -> Value {
-        json!({
-            "epoch": self.epoch, "upto": message_id(thread, self.upto), "tokens": self.tokens, "model": self.model,
-            "createdAt": self.created_us, "stale": self.stale, "text": self.text,
-        })
+    /// The public form.
+    pub(crate) fn response(&self, thread: &str) -> ShownSummary<'_> {
+        ShownSummary {
+            epoch: self.epoch,
+            upto: message_id(thread, self.upto),
+            tokens: self.tokens,
+            model: &self.model,
+            created_at: self.created_us,
+            stale: self.stale,
+            text: &self.text,
+        }
     }
 
     fn read(cells: &[Cell]) -> Result<Summary> {

@@ -22,6 +22,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
 use crate::limits;
+use crate::protocols::responses::messages::Queued;
 use crate::protocols::responses::threads::ThreadState;
 use crate::request::fields::{Body, bounded};
 use crate::request::{FOLLOWS, REPLACES, Reply, ThreadRequest};
@@ -299,12 +300,14 @@ impl Thread {
             let id = accepted.row.id(&state.meta.stem);
             // A repeated request returns the same response.
             let began = |run: &&Run| Some(run.id) == accepted.started || run.turn_from == accepted.row.seq;
-            let body = json!({
-                "status": "queued", "queueId": id, "messageId": id,
-                "message": accepted.row.to_json(&state.meta.stem, false),
-                "state": accepted.state(state),
-                "run": state.run.as_ref().filter(began).map(Run::public_id),
-            });
+            let body = Queued {
+                status: "queued",
+                queue_id: id.clone(),
+                message_id: id,
+                message: accepted.row.to_json(&state.meta.stem, false),
+                state: accepted.state(state),
+                run: state.run.as_ref().filter(began).map(Run::public_id),
+            };
             Ok(Reply::json(202, &body))
         })
     }

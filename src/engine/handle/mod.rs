@@ -22,6 +22,7 @@ use crate::engine::cycle::accept::Input;
 use crate::engine::hooks::call::CodeHandle;
 use crate::engine::thread::Thread;
 use crate::error::Result;
+use crate::json;
 use crate::request::Query;
 use crate::sdk::effects::NewEffect;
 use crate::sdk::messages::MessageUpdate;
@@ -95,7 +96,7 @@ impl ThreadApi for ThreadHandle {
     }
 
     fn messages(&self, query: &Query) -> Result<Value> {
-        self.thread.records().messages(query)
+        Ok(json!(self.thread.records().messages(query)?))
     }
 
     fn message(&self, id: &str) -> Result<Option<Value>> {

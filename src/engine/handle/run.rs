@@ -71,10 +71,7 @@ impl RunApi for ThreadHandle {
 
     fn history(&self) -> Result<Vec<Value>> {
         let query = Query(vec![("includeSilent".to_owned(), "true".to_owned())]);
-        match self.thread.records().messages(&query)?.get_mut("messages").map(Value::take) {
-            Some(Value::Array(messages)) => Ok(messages),
-            _ => Ok(Vec::new()),
-        }
+        Ok(self.thread.records().messages(&query)?.messages)
     }
 
     fn trace(&self, kind: &str, data: Value) -> Result<()> {

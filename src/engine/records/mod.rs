@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::engine::features::Records;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
-use crate::json;
 use crate::limits;
 use crate::page::Page;
+use crate::protocols::responses::messages::MessagePage;
 use crate::request::{Query, Reply};
 use crate::store::messages as rows;
 use crate::store::messages::page::{PageRequest, VisibilityFilter};
@@ -24,7 +24,7 @@ impl Records<'_> {
     }
 
     /// A page of messages.
-    pub(super) fn messages(&self, query: &Query) -> Result<Value> {
+    pub(super) fn messages(&self, query: &Query) -> Result<MessagePage> {
         let limit = query.number("limit", limits::PAGE_DEFAULT, limits::PAGE_MAX)?;
         let offset = query.number("offset", 0, u32::MAX)?;
         let silent = query.flag("includeSilent")?;
@@ -70,7 +70,7 @@ impl Records<'_> {
             messages
                 .iter_mut()
                 .try_for_each(|message| crate::engine::subagents::shown::project(state, sql, message))?;
-            Ok(json!({ "messages": messages, "total": total, "hasMore": has_more }))
+            Ok(MessagePage { messages, total, has_more })
         })
     }
 
@@ -105,7 +105,7 @@ fn shown(state: &State, row: &Row) -> Result<Value> {
 
 /// The messages with these ids. Ids of other threads and of deleted messages are skipped, as in the
 /// reference.
-fn by_ids(state: &State, sql: &dyn Sql, ids: &str) -> Result<Value> {
+fn by_ids(state: &State, sql: &dyn Sql, ids: &str) -> Result<MessagePage> {
     let ids = ids.split(',').map(str::trim).filter(|id| !id.is_empty());
     let mut seqs: Vec<i64> =
         ids.filter_map(|id| message_seq(&state.meta.stem, id).ok()).take(limits::PAGE_MAX as usize).collect();
@@ -119,10 +119,10 @@ fn by_ids(state: &State, sql: &dyn Sql, ids: &str) -> Result<Value> {
             break;
         }
     }
-    let (total, has_more) = (page.len(), page.has_more());
+    let (total, has_more) = (page.len() as i64, page.has_more());
     let mut messages = page.into_rows();
     messages
         .iter_mut()
         .try_for_each(|message| crate::engine::subagents::shown::project(state, sql, message))?;
-    Ok(json!({ "messages": messages, "total": total, "hasMore": has_more }))
+    Ok(MessagePage { messages, total, has_more })
 }

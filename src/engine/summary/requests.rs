@@ -7,7 +7,7 @@ use crate::engine::features::Summarizer;
 use crate::engine::summary::plan::{Cause, Criteria, first_kept};
 use crate::engine::summary::{hold, settings_of};
 use crate::error::{Code, Error, Result};
-use crate::json;
+use crate::protocols::responses::context::SummaryAsked;
 use crate::request::Reply;
 use crate::request::fields::Body;
 use crate::store::jobs::Kind;
@@ -41,7 +41,7 @@ impl Summarizer<'_> {
             };
             Ok((epoch, upto.map(|upto| message_id(&state.meta.stem, upto))))
         })?;
-        Ok(Reply::json(202, &json!({ "epoch": epoch, "upto": upto })))
+        Ok(Reply::json(202, &SummaryAsked { epoch, upto }))
     }
 
     /// Seq of the first message that stays; `None` if there is nothing to summarise.

@@ -2,7 +2,9 @@
 
 use bobbin_definitions::definitions::message::{Role, ToolStatus};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::threads::ThreadState;
 use super::{Micros, Object};
 
 /// Whether a run has taken a message in.
@@ -101,4 +103,69 @@ pub struct Message<'a> {
     pub subagent_id: Option<String>,
     #[serde(flatten)]
     pub subagent: Option<SubagentFacts<'a>>,
+}
+
+/// A page of messages, in the order of the conversation.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MessagePage {
+    /// The messages.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<Message<'static>>"))]
+    pub messages: Vec<Value>,
+    /// The number of messages that match the request, apart from its cursors.
+    pub total: i64,
+    /// Whether more messages follow in the requested direction.
+    pub has_more: bool,
+}
+
+/// A stored message that a run answers, or will answer.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Queued {
+    /// Always `queued`.
+    pub status: &'static str,
+    /// The same as `messageId`.
+    pub queue_id: String,
+    /// The id of the message.
+    pub message_id: String,
+    /// The message.
+    #[cfg_attr(feature = "schema", schemars(with = "Message<'static>"))]
+    pub message: Value,
+    /// The state of the thread.
+    pub state: ThreadState,
+    /// The run that the message has started. `null` if it has started none.
+    pub run: Option<String>,
+}
+
+/// A changed message.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MessageChanged {
+    /// Always `true`.
+    pub success: bool,
+    /// With `truncate=true`: the number of deleted messages. `null` in the response to a repeated request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<Option<u64>>,
+    /// With `run=true`: the run that answers the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+/// The result of answering a message again.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Regenerated {
+    /// Always `queued`.
+    pub status: &'static str,
+    /// The answered message.
+    pub message_id: String,
+    /// The run that answers it. `null` if the run of a repeated request no longer exists.
+    pub run: Option<String>,
+    /// The number of deleted messages. `null` in the response to a repeated request.
+    pub deleted: Option<u64>,
+    /// The state of the thread.
+    pub state: ThreadState,
 }

@@ -9,6 +9,7 @@
 
 pub mod agents;
 pub mod budgets;
+pub mod context;
 pub mod files;
 pub mod logs;
 pub mod memories;

@@ -77,9 +77,9 @@ pub(super) fn context() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new("getContext", Scope::Thread, "Returns the tokens of the next request to the model, by part.")
-            .gives::<threads::Context>(200, "Tokens of each part."),
+            .gives::<responses::context::Context>(200, "Tokens of each part."),
         new("summarize", Scope::Owner, "Requests a summary now.")
-            .gives::<threads::SummaryAsked>(202, "Bobbin writes one if there is anything to summarise.")
+            .gives::<responses::context::SummaryAsked>(202, "Bobbin writes one if there is anything to summarise.")
             .fails(&[Code::Conflict]),
         new("dropSummary", Scope::Owner, "Deletes the summary, so that requests contain its messages again.")
             .gives_nothing(204, "There is none now."),
@@ -99,7 +99,7 @@ pub(super) fn messages() -> Vec<Operation> {
         .says("With `wait=true` the response comes when the run has ended or waits for people.")
         .keyed()
         .takes::<messages::NewMessage>()
-        .gives::<messages::Queued>(202, "The message is stored.")
+        .gives::<responses::messages::Queued>(202, "The message is stored.")
         .gives::<responses::runs::RunOutcome>(200, "With `wait=true`: the outcome of the run.")
         .fails(&[Code::QueueFull, Code::TooLarge, Code::Terminated, Code::IdempotencyMismatch]),
         new(
@@ -107,7 +107,7 @@ pub(super) fn messages() -> Vec<Operation> {
             Scope::Thread,
             "Lists messages in the order of the conversation.",
         )
-        .gives::<messages::MessagePage>(200, "A page, from the newest end unless `order` is `asc`."),
+        .gives::<responses::messages::MessagePage>(200, "A page, from the newest end unless `order` is `asc`."),
         new("getMessage", Scope::Thread, "A message.")
             .gives::<responses::messages::Message>(200, "The message.")
             .fails(&[Code::MessageNotFound]),
@@ -118,8 +118,8 @@ pub(super) fn messages() -> Vec<Operation> {
         )
         .keyed()
         .takes::<messages::MessageChange>()
-        .gives::<messages::MessageChanged>(200, "Models read the new text from now on.")
-        .gives::<messages::MessageChanged>(202, "With `run=true`: a run answers the message.")
+        .gives::<responses::messages::MessageChanged>(200, "Models read the new text from now on.")
+        .gives::<responses::messages::MessageChanged>(202, "With `run=true`: a run answers the message.")
         .fails(&[Code::MessageNotFound, Code::Conflict, Code::IdempotencyMismatch]),
         new(
             "regenerateMessage",
@@ -127,7 +127,7 @@ pub(super) fn messages() -> Vec<Operation> {
             "Deletes everything after the last message of a client at or before this one, and answers that message again.",
         )
         .keyed()
-        .gives::<messages::Regenerated>(202, "A run answers the message.")
+        .gives::<responses::messages::Regenerated>(202, "A run answers the message.")
         .fails(&[Code::MessageNotFound, Code::Conflict, Code::IdempotencyMismatch]),
         new(
             "deleteMessage",

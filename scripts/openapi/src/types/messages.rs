@@ -1,6 +1,5 @@
 //! Messages.
 
-use bobbin_protocols::responses::messages::Message;
 use schemars::JsonSchema;
 
 use super::Object;
@@ -73,26 +72,6 @@ pub(crate) struct AttachedFile {
     metadata: Option<Object>,
 }
 
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct MessagePage {
-    messages: Vec<Message<'static>>,
-    total: i64,
-    has_more: bool,
-}
-
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct Queued {
-    status: String,
-    queue_id: String,
-    message_id: String,
-    message: Message<'static>,
-    state: bobbin_protocols::responses::threads::ThreadState,
-    /// The run that the message has started.
-    run: Option<String>,
-}
-
 /// Changes of a message.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
@@ -101,28 +80,4 @@ pub(crate) struct MessageChange {
     silent: Option<bool>,
     /// Merged key by key. `null` removes a key.
     metadata: Option<Object>,
-}
-
-#[derive(JsonSchema)]
-pub(crate) struct MessageChanged {
-    success: bool,
-    /// With `truncate=true`: the number of deleted messages.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    deleted: Option<i64>,
-    /// With `run=true`: the run that answers the message.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    run: Option<String>,
-}
-
-/// The result of answering a message again.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct Regenerated {
-    status: String,
-    /// The answered message.
-    message_id: String,
-    run: Option<String>,
-    /// The number of deleted messages. `null` in the response to a repeated request.
-    deleted: Option<i64>,
-    state: bobbin_protocols::responses::threads::ThreadState,
 }

@@ -138,27 +138,3 @@ pub(crate) enum SideName {
     A,
     B,
 }
-
-/// The tokens of the next request to the model (docs/context.md).
-#[derive(JsonSchema)]
-pub(crate) struct Context {
-    model: String,
-    window: i64,
-    budget: i64,
-    factor: f64,
-    parts: BTreeMap<String, i64>,
-    used: f64,
-    history: Object,
-    summary: Option<Object>,
-    /// With `history=true`: the earlier summaries, too.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    summaries: Option<Vec<Object>>,
-}
-
-#[derive(JsonSchema)]
-pub(crate) struct SummaryAsked {
-    /// The epoch that the summary starts from.
-    epoch: i64,
-    /// The last message that the summary will cover.
-    upto: Option<String>,
-}
