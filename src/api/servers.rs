@@ -9,10 +9,10 @@ use crate::definitions::tier::tier;
 use crate::definitions::{Catalog, Implementation, ListedTool, McpList, McpProtocol, McpServer, Tool};
 use crate::json;
 use crate::mcp_client::oauth::registration::{PUBLIC_URL, description, document_address, public_origin};
+use crate::protocols::responses::mcp::{ClientDocument, McpFailure, McpServers, ShownMcpServer, ShownMcpTool};
 use crate::request::directory_call::McpKnown;
 
-/// `{servers: [{name, url, list, protocol, server, tools, agents, last_success, last_error}]}`, by name.
-/// `known`: the root's state, `{servers: [McpKnown]}`.
+/// The servers, by name. `known`: the root's state, `{servers: [McpKnown]}`.
 pub fn servers(catalog: &Catalog, known: &Value) -> Value {
     let known: Vec<McpKnown> = known
         .get("servers")
@@ -23,23 +23,27 @@ pub fn servers(catalog: &Catalog, known: &Value) -> Value {
         let known = known.iter().find(|known| known.server == *name);
         let agents: Vec<&str> =
             reached.iter().filter(|(of, _)| of == name).map(|(_, agent)| *agent).collect();
-        shown(catalog, server, &agents, known)
+        shown(catalog, server, agents, known)
     });
-    json!({ "servers": shown.collect::<Vec<_>>() })
+    json!(McpServers { servers: shown.collect() })
 }
 
 /// `GET /.well-known/bobbin-client.json`: the deployment's client metadata for the sign-in to MCP servers.
 /// `asked`: the origin of the request, which is used if no variable sets another one.
 pub fn client_document(var: &dyn Fn(&str) -> Option<String>, asked: &str) -> Value {
     let origin = public_origin(&var(PUBLIC_URL).unwrap_or_default()).unwrap_or_else(|_| asked.to_owned());
-    let mut document = description(&origin, "none");
-    if let Some(fields) = document.as_object_mut() {
-        fields.insert("client_id".into(), document_address(&origin).into());
-    }
-    document
+    json!(ClientDocument {
+        metadata: description(&origin, "none"),
+        client_id: document_address(&origin),
+    })
 }
 
-fn shown(catalog: &Catalog, server: &McpServer, agents: &[&str], known: Option<&McpKnown>) -> Value {
+fn shown<'a>(
+    catalog: &Catalog,
+    server: &'a McpServer,
+    agents: Vec<&'a str>,
+    known: Option<&'a McpKnown>,
+) -> ShownMcpServer<'a> {
     let pinned = server.pinned.as_ref();
     let protocol = match (pinned.map(|pinned| pinned.protocol), server.protocol) {
         (None | Some(McpProtocol::Auto), McpProtocol::Auto) => None,
@@ -48,28 +52,25 @@ fn shown(catalog: &Catalog, server: &McpServer, agents: &[&str], known: Option<&
     };
     let failed = known.and_then(|known| known.failure_us.zip(known.error.as_ref()));
     let pinned_tools = catalog.tools.values().filter_map(|tool| Some((tool, of(tool, &server.name)?)));
-    let mut tools: Vec<Value> = pinned_tools.map(|(tool, own)| tool_of(tool, own)).collect();
+    let mut tools: Vec<ShownMcpTool> = pinned_tools.map(|(tool, own)| tool_of(tool, own)).collect();
     let listed = known.and_then(|known| known.listed.as_ref()).filter(|_| server.list == McpList::Live);
     tools.extend(listed.iter().flat_map(|listed| live(server, &listed.tools)));
-    let protocol = match listed {
-        Some(listed) => json!(listed.protocol),
-        None => json!(protocol),
-    };
-    json!({
-        "name": server.name,
-        "url": origin(&server.url),
-        "list": server.list,
-        "protocol": protocol,
-        "server": pinned.map(|pinned| &pinned.server),
-        "tools": tools,
-        "agents": agents,
-        "last_success": known.and_then(|known| known.success_us),
-        "last_error": failed.map(|(at, error)| json!({ "at": at, "code": error.code, "message": error.message })),
-    })
+    let protocol = protocol.map(McpProtocol::as_str);
+    ShownMcpServer {
+        name: &server.name,
+        url: origin(&server.url),
+        list: server.list,
+        protocol: listed.map(|listed| listed.protocol.as_str()).or(protocol),
+        server: pinned.map(|pinned| &pinned.server),
+        tools,
+        agents,
+        last_success: known.and_then(|known| known.success_us),
+        last_error: failed.map(|(at, error)| McpFailure { at, code: &error.code, message: &error.message }),
+    }
 }
 
 /// Tools that the server listed last, filtered by its definition.
-fn live(server: &McpServer, tools: &[(String, String)]) -> Vec<Value> {
+fn live(server: &McpServer, tools: &[(String, String)]) -> Vec<ShownMcpTool> {
     let listed = |(name, description): &(String, String)| ListedTool {
         name: name.clone(),
         description: Some(description.clone()),
@@ -81,14 +82,14 @@ fn live(server: &McpServer, tools: &[(String, String)]) -> Vec<Value> {
     offered.filter_map(|(_, listed, tool)| Some(tool_of(&tool.ok()?, &listed.name))).collect()
 }
 
-fn tool_of(tool: &Tool, own: &str) -> Value {
-    json!({
-        "name": tool.name,
-        "tool": own,
-        "description": tool.description,
-        "tier": tier(tool).as_str(),
-        "approval": tool.approval.clone().unwrap_or_default().mode,
-    })
+fn tool_of(tool: &Tool, own: &str) -> ShownMcpTool {
+    ShownMcpTool {
+        name: tool.name.clone(),
+        tool: own.to_owned(),
+        description: tool.description.clone(),
+        tier: tier(tool),
+        approval: tool.approval.as_ref().map(|approval| approval.mode).unwrap_or_default(),
+    }
 }
 
 /// The server's own name of a tool, if the tool belongs to this server.

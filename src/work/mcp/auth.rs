@@ -117,7 +117,7 @@ pub(crate) async fn register(
     let method = registration::method_for(issuer).ok_or_else(|| {
         format!("{} wants clients to show who they are in a way that is not known here", issuer.issuer)
     })?;
-    let body = registration::description(origin, method).to_string();
+    let body = crate::json!(registration::description(origin, method)).to_string();
     let headers =
         ["content-type", "accept"].map(|name| (name.to_owned(), "application/json".to_owned())).to_vec();
     let body = Some(Bytes::from(body));

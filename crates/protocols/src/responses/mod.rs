@@ -12,6 +12,7 @@ pub mod budgets;
 pub mod context;
 pub mod files;
 pub mod logs;
+pub mod mcp;
 pub mod memories;
 pub mod messages;
 pub mod runs;

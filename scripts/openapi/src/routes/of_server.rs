@@ -4,7 +4,7 @@ use bobbin_definitions::error::Code;
 use bobbin_protocols::responses;
 
 use crate::operation::{Operation, Scope};
-use crate::types::{agents, mcp, threads, waits};
+use crate::types::{agents, threads, waits};
 
 pub(super) fn server() -> Vec<Operation> {
     let new = Operation::new;
@@ -38,7 +38,7 @@ pub(super) fn server() -> Vec<Operation> {
         )
         .gives::<responses::waits::InboxPage>(200, "Newest first."),
         new("listMcpServers", Scope::Admin, "Lists the MCP servers and their state.")
-            .gives::<mcp::McpServers>(200, "Ordered by name."),
+            .gives::<responses::mcp::McpServers>(200, "Ordered by name."),
         new("resume", Scope::Link, "Decides a wait with the token of a link.")
             .takes::<waits::Resume>()
             .gives::<responses::waits::WaitDecided>(200, "The wait is decided.")
@@ -52,7 +52,7 @@ pub(super) fn server() -> Vec<Operation> {
             .answers(410, "No run waits for the sign-in.", vec![("text/html", None)])
             .answers(502, "The sign-in failed.", vec![("text/html", None)]),
         new("clientDocument", Scope::Anybody, "Returns the description of this deployment for authorization servers.")
-            .gives::<mcp::ClientDocument>(200, "A Client ID Metadata Document."),
+            .gives::<responses::mcp::ClientDocument>(200, "A Client ID Metadata Document."),
     ]
 }
 

@@ -9,7 +9,6 @@ pub(super) mod chats;
 pub(super) mod errors;
 pub(super) mod files;
 pub(super) mod frames;
-pub(super) mod mcp;
 pub(super) mod memories;
 pub(super) mod messages;
 pub(super) mod threads;

@@ -218,6 +218,17 @@ pub enum McpProtocol {
     Modern,
 }
 
+impl McpProtocol {
+    /// The form in definitions and for clients.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            McpProtocol::Auto => "auto",
+            McpProtocol::Legacy => "2025-11-25",
+            McpProtocol::Modern => "2026-07-28",
+        }
+    }
+}
+
 /// The source of the list of a server's tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::mcp_client::oauth::discovery::Issuer;
 use crate::mcp_client::oauth::grant::Client;
+use crate::responses::mcp::ClientMetadata;
 use bobbin_definitions::definitions::mcp::is_loopback;
 use bobbin_definitions::json;
 
@@ -48,13 +49,16 @@ pub fn callback_address(origin: &str) -> String {
 }
 
 /// The metadata of a deployment. `method`: its authentication at the token endpoint.
-pub fn description(origin: &str, method: &str) -> Value {
-    let kind = if origin.starts_with("https://") { "web" } else { "native" };
-    json!({
-        "client_name": "Bobbin", "client_uri": origin, "redirect_uris": [callback_address(origin)],
-        "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
-        "token_endpoint_auth_method": method, "application_type": kind,
-    })
+pub fn description<'a>(origin: &'a str, method: &'a str) -> ClientMetadata<'a> {
+    ClientMetadata {
+        client_name: "Bobbin",
+        client_uri: origin,
+        redirect_uris: vec![callback_address(origin)],
+        grant_types: &["authorization_code", "refresh_token"],
+        response_types: &["code"],
+        token_endpoint_auth_method: method,
+        application_type: if origin.starts_with("https://") { "web" } else { "native" },
+    }
 }
 
 /// Authentication methods, in order of preference.
@@ -162,10 +166,10 @@ mod tests {
             assert!(public_origin(wrong).is_err(), "{wrong}");
         }
         let said = description("https://b.example", "none");
-        assert_eq!(said["redirect_uris"], json!(["https://b.example/api/oauth/callback"]));
+        assert_eq!(said.redirect_uris, ["https://b.example/api/oauth/callback"]);
         assert_eq!(
-            (&said["application_type"], &description("http://127.0.0.1:1", "none")["application_type"]),
-            (&json!("web"), &json!("native"))
+            (said.application_type, description("http://127.0.0.1:1", "none").application_type),
+            ("web", "native")
         );
         assert_eq!(document_address("https://b.example"), "https://b.example/.well-known/bobbin-client.json");
     }
