@@ -8,6 +8,7 @@ use bobbin::definitions::MemoryScope;
 use bobbin::directory::{DirectoryCall, EnvAsk};
 use bobbin::json;
 use bobbin::memory::{check_body, shared_scope};
+use bobbin::protocols::responses::server::Health;
 use bobbin::request::directory_call::{OwnerOrder, ROOT, name_of};
 use bobbin::request::every_owner::{EVERY_OWNER, EveryOwner, Listing};
 use bobbin::request::memory::object_name;
@@ -307,16 +308,15 @@ impl Incoming<'_> {
     /// Reports that the server works. Admins also receive the number of warnings of the definitions.
     fn health(&self) -> Result<Response> {
         let catalog = catalog(&self.catalog)?;
-        let mut told =
-            json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION"), "agents": catalog.agents.len() });
         let caller =
             auth::authenticate(self.config, &self.head, &self.target.query, &Route::Open(OpenRoute::Health));
-        if caller.is_ok_and(|caller| caller.scope == Scope::Admin)
-            && let Some(fields) = told.as_object_mut()
-        {
-            fields.insert("warnings".into(), catalog.warnings.into());
-        }
-        self.value(&told)
+        let is_admin = caller.is_ok_and(|caller| caller.scope == Scope::Admin);
+        self.value(&json!(Health {
+            status: "ok",
+            version: env!("CARGO_PKG_VERSION"),
+            agents: catalog.agents.len() as u64,
+            warnings: is_admin.then_some(catalog.warnings),
+        }))
     }
 
     async fn thread(

@@ -230,22 +230,52 @@ impl Error {
         self.0.message
     }
 
-    /// The body of a response: `{"error": {code, message, hint?, field?, details?}}`.
-    pub fn to_json(&self) -> Value {
-        let mut error = json!({ "code": self.code, "message": self.message });
-        if let Some(object) = error.as_object_mut() {
-            if let Some(hint) = &self.hint {
-                object.insert("hint".into(), hint.clone().into());
-            }
-            if let Some(field) = &self.field {
-                object.insert("field".into(), field.clone().into());
-            }
-            if let Some(details) = &self.details {
-                object.insert("details".into(), Value::clone(details));
-            }
+    /// The body of a response.
+    pub fn body(&self) -> ErrorBody<'_> {
+        ErrorBody {
+            error: ErrorDetail {
+                code: self.code,
+                message: &self.message,
+                hint: self.hint.as_deref(),
+                field: self.field.as_deref(),
+                details: self.details.as_deref(),
+            },
         }
-        json!({ "error": error })
     }
+
+    /// The body of a response as JSON.
+    pub fn to_json(&self) -> Value {
+        json!(self.body())
+    }
+}
+
+/// The response to a request that was refused or has failed.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Error"))]
+pub struct ErrorBody<'a> {
+    /// The error.
+    pub error: ErrorDetail<'a>,
+}
+
+/// The error of a response.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ErrorDetail<'a> {
+    /// A stable code for programs (docs/errors.md).
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub code: Code,
+    /// The error, for people.
+    pub message: &'a str,
+    /// What to do about it, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<&'a str>,
+    /// The wrong field or parameter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<&'a str>,
+    /// Data that a program needs to continue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Map<String, Value>>"))]
+    pub details: Option<&'a Value>,
 }
 
 #[cfg(test)]

@@ -152,7 +152,7 @@ fn whole() -> Value {
         path[operation.method.to_ascii_lowercase()] = described(&operation, &mut generators);
     }
     generators.answer.subschema_for::<types::frames::Frame>();
-    let error = generators.answer.subschema_for::<types::errors::Failure>();
+    let error = generators.answer.subschema_for::<bobbin_definitions::error::ErrorBody>();
     json!({
         "openapi": "3.1.0",
         "info": {

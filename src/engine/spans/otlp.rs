@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::engine::spans::{Attribute, AttributeValue, CONVENTIONS, Span, SpanLink};
 use crate::json;
+use crate::protocols::responses::runs::Spans;
 use crate::trace::Trace;
 
 /// The status code of a failure.
@@ -56,10 +57,11 @@ fn link(link: &SpanLink) -> Value {
 
 /// The request that carries spans.
 pub(crate) fn traces(service: &str, spans: Vec<Value>) -> Value {
-    json!({ "resourceSpans": [{
+    let of_service = json!({
         "resource": resource(service),
         "scopeSpans": [{ "scope": scope(), "schemaUrl": CONVENTIONS, "spans": spans }],
-    }] })
+    });
+    json!(Spans { resource_spans: vec![of_service] })
 }
 
 /// The request that carries metrics.

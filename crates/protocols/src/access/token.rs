@@ -15,10 +15,12 @@ pub const PREFIX: &str = "bbt_";
 
 /// A new token, the response of `POST /api/tokens`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Token"))]
 pub struct NewToken {
     /// The token.
     pub token: String,
-    /// Its scope.
+    /// Its scope, such as `owner:alice`.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub scope: Scope,
     /// End of its validity, seconds since 1970.
     pub expires_at: i64,

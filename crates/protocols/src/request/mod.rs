@@ -159,6 +159,6 @@ impl Reply {
 
 impl From<Error> for Reply {
     fn from(error: Error) -> Reply {
-        Reply { retry_after: error.retry_after_s, ..Reply::json(error.code.status(), &error.to_json()) }
+        Reply { retry_after: error.retry_after_s, ..Reply::json(error.code.status(), &error.body()) }
     }
 }

@@ -16,6 +16,7 @@ pub mod mcp;
 pub mod memories;
 pub mod messages;
 pub mod runs;
+pub mod server;
 pub mod threads;
 pub mod values;
 pub mod variables;

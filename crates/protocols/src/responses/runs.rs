@@ -252,3 +252,12 @@ pub struct StepRequest<'a> {
     #[cfg_attr(feature = "schema", schemars(with = "Object"))]
     pub body: &'a serde_json::value::RawValue,
 }
+
+/// Spans as OTLP in JSON (docs/observability.md).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Spans {
+    /// One entry, with the spans of the run.
+    pub resource_spans: Vec<Value>,
+}

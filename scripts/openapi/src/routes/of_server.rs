@@ -10,7 +10,7 @@ pub(super) fn server() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new("health", Scope::Anybody, "Reports whether the server works.")
-            .gives::<agents::Health>(200, "The server works."),
+            .gives::<responses::server::Health>(200, "The server works."),
         new("listAgents", Scope::Owner, "Lists the agents.")
             .gives::<responses::agents::AgentList>(200, "Ordered by name."),
         new("getAgent", Scope::Owner, "Returns an agent with its sides and variables.")
@@ -29,7 +29,7 @@ pub(super) fn server() -> Vec<Operation> {
             "Creates an expiring token, for a page that must not contain a key.",
         )
         .takes::<agents::NewToken>()
-        .gives::<agents::Token>(200, "The token.")
+        .gives::<bobbin_protocols::access::NewToken>(200, "The token.")
         .fails(&[Code::Forbidden, Code::InvalidField]),
         new(
             "listOpenWaits",

@@ -4,7 +4,7 @@ use bobbin_definitions::error::Code;
 use bobbin_protocols::responses;
 
 use crate::operation::{Operation, Scope, bytes, schema_of};
-use crate::types::{agents, budgets, files, values, waits};
+use crate::types::{budgets, files, values, waits};
 
 pub(super) fn runs() -> Vec<Operation> {
     let new = Operation::new;
@@ -14,7 +14,7 @@ pub(super) fn runs() -> Vec<Operation> {
         new("getRun", Scope::Thread, "Returns the outcome of a run, or its current state.")
             .gives::<responses::runs::RunOutcome>(200, "The outcome, with `trace=1` also the trace."),
         new("getSpans", Scope::Owner, "Returns the spans of a run, as OTLP in JSON.")
-            .gives::<agents::Spans>(200, "One whole trace."),
+            .gives::<responses::runs::Spans>(200, "One whole trace."),
         new("getStepRequest", Scope::Admin, "Returns the request that led to a reply.")
             .gives::<responses::runs::StepRequest>(200, "The stored or rebuilt request.")
             .fails(&[Code::Conflict]),

@@ -5,18 +5,6 @@ use serde_json::Value;
 
 use super::{Object, Seconds};
 
-/// The state of the server.
-#[derive(JsonSchema)]
-pub(crate) struct Health {
-    status: String,
-    version: String,
-    /// The number of agents.
-    agents: u32,
-    /// For administrators: the number of warnings of the compiled definitions.
-    #[schemars(skip_serializing_if = "Option::is_none")]
-    warnings: Option<u32>,
-}
-
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct NewToken {
@@ -25,20 +13,6 @@ pub(crate) struct NewToken {
     /// Seconds.
     #[schemars(range(min = 1, max = 604_800))]
     ttl: Option<i64>,
-}
-
-#[derive(JsonSchema)]
-pub(crate) struct Token {
-    token: String,
-    scope: String,
-    expires_at: Seconds,
-}
-
-/// Spans as OTLP in JSON (docs/observability.md).
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub(crate) struct Spans {
-    resource_spans: Vec<Value>,
 }
 
 /// The first facts for an operator (docs/runs.md).

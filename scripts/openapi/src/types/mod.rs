@@ -6,7 +6,6 @@
 pub(super) mod agents;
 pub(super) mod budgets;
 pub(super) mod chats;
-pub(super) mod errors;
 pub(super) mod files;
 pub(super) mod frames;
 pub(super) mod memories;

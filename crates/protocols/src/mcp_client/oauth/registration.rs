@@ -8,7 +8,6 @@ use crate::mcp_client::oauth::discovery::Issuer;
 use crate::mcp_client::oauth::grant::Client;
 use crate::responses::mcp::ClientMetadata;
 use bobbin_definitions::definitions::mcp::is_loopback;
-use bobbin_definitions::json;
 
 /// The variable with the public URL of this deployment. Much of this work has no request, and a client could
 /// send any host.
@@ -104,6 +103,8 @@ pub fn registered(
 
 #[cfg(test)]
 mod tests {
+    use bobbin_definitions::json;
+
     use super::*;
 
     fn issuer(methods: Option<&[&str]>) -> Issuer {
