@@ -1,18 +1,22 @@
 //! The thread and its diagnostics.
 
-use serde_json::Value;
-
 use crate::api::Api;
 use crate::engine::alarm;
 use crate::engine::ephemeral::Alarm;
 use crate::engine::records;
 use crate::error::Result;
 use crate::host::Sql;
-use crate::json;
+use crate::json_text::JsonText;
 use crate::limits;
+use crate::protocols::responses::diagnostics::{
+    DiagnosedAlarm, DiagnosedEffects, DiagnosedExport, DiagnosedFlow, DiagnosedHistory, DiagnosedQueue,
+    DueWork, ThreadDiagnostics,
+};
 use crate::protocols::responses::threads as responses;
 use crate::request::{Reply, ThreadRequest, agents};
+use crate::store::effects::tally;
 use crate::store::outbox::DueEntry;
+use crate::store::runs::Run;
 use crate::store::state::State;
 use crate::store::{jobs, logs, outbox, schema, waits};
 
@@ -66,72 +70,100 @@ impl Api<'_> {
         let now = self.host.now_us();
         self.read_mut(|state, sql| {
             let mut due = owed(state, sql, now)?;
-            let mut waiting: Vec<Value> = Vec::new();
-            let mut children: Vec<Value> = Vec::new();
+            let mut waiting_receipts = Vec::new();
+            let mut children = Vec::new();
             for child in state.open_children(sql)? {
-                children.push(child.to_diagnostics());
-                waiting.extend(child.waiting());
-                if let Some(at) = child.due_us {
-                    due.push(json!({ "what": "subagent", "subject": child.reference, "at": at, "tries": child.checks }));
+                children.push(JsonText::new(&child.diagnosed())?);
+                waiting_receipts.extend(child.waiting().map(|call| JsonText::new(&call)).transpose()?);
+                if child.due_us.is_some() {
+                    due.push(JsonText::new(&DueWork {
+                        subject: Some(Some(&child.reference)),
+                        tries: Some(Some(child.checks)),
+                        ..work("subagent", child.due_us)
+                    })?);
                 }
             }
-            let handler_running = self.ephemeral.alarm.get() == Alarm::Held;
-            let exports = self.telemetry().collector().is_some();
-            let dropped = exports.then(|| logs::dropped_spans(sql)).transpose()?;
-            let mut body = json!({
-                "threadId": state.meta.thread_id, "life": state.meta.life,
-                "state": state.status(),
-                "phase": state.run.as_ref().map_or("idle", |run| run.phase.as_str()),
-                "run": state.run.as_ref().map(crate::store::runs::Run::to_json),
-                "queue": { "waiting": state.waiting(), "tools": state.waiting() - state.queued },
-                "effects": {
-                    "next": crate::store::effects::tally::next_due(state, sql)?, "running": self.ephemeral.effects.borrow().len(),
+            let body = ThreadDiagnostics {
+                thread_id: &state.meta.thread_id,
+                life: state.meta.life,
+                state: state.status(),
+                phase: state.run.as_ref().map_or("idle", |run| run.phase.as_str()),
+                run: state.run.as_ref().map(Run::diagnosed),
+                queue: DiagnosedQueue { waiting: state.waiting(), tools: state.waiting() - state.queued },
+                effects: DiagnosedEffects {
+                    next: tally::next_due(state, sql)?,
+                    running: self.ephemeral.effects.borrow().len() as u64,
                 },
-                "waitingReceipts": waiting,
-                "children": children,
-                "alarm": { "at": alarm_at, "handlerRunning": handler_running, "due": alarm::due(state, sql, now)? },
-                "due": due,
-                "flow": { "running": self.ephemeral.flow.borrow().is_some(), "outgoingCalls": self.ephemeral.outgoing.get() },
-                "listeners": self.host.listeners().any(),
-                "history": {
-                    "lastSeq": state.max_seq, "settled": state.settled(), "cut": state.meta.window_cut,
-                    "tokensAtMost": state.meta.window_tokens, "edits": state.meta.edits,
+                waiting_receipts,
+                children,
+                alarm: DiagnosedAlarm {
+                    at: alarm_at,
+                    handler_running: self.ephemeral.alarm.get() == Alarm::Held,
+                    due: alarm::due(state, sql, now)?,
                 },
-                "schema": schema::VERSION,
-                "bytes": sql.size(),
-                "now": now,
-            });
-            if let (Some(fields), Some((dropped, error))) = (body.as_object_mut(), dropped) {
-                fields.insert("export".into(), json!({ "dropped": dropped, "error": error }));
-            }
+                due,
+                flow: DiagnosedFlow {
+                    running: self.ephemeral.flow.borrow().is_some(),
+                    outgoing_calls: self.ephemeral.outgoing.get(),
+                },
+                listeners: self.host.listeners().any(),
+                history: DiagnosedHistory {
+                    last_seq: state.max_seq,
+                    settled: state.settled(),
+                    cut: state.meta.window_cut,
+                    tokens_at_most: state.meta.window_tokens.map(|tokens| tokens as u64),
+                    edits: state.meta.edits,
+                },
+                schema: schema::VERSION,
+                bytes: sql.size(),
+                now,
+                export: match self.telemetry().collector() {
+                    Some(_) => {
+                        let (dropped, error) = logs::dropped_spans(sql)?;
+                        Some(DiagnosedExport { dropped, error })
+                    }
+                    None => None,
+                },
+            };
             Ok(Reply::json(200, &body))
         })
     }
 }
 
 /// Work that the thread will do by itself, with its due times; without subagents.
-fn owed(state: &mut State, sql: &dyn Sql, now: i64) -> Result<Vec<Value>> {
-    let mut due: Vec<Value> = Vec::new();
+fn owed(state: &mut State, sql: &dyn Sql, now: i64) -> Result<Vec<JsonText<DueWork<'static>>>> {
+    let mut due = Vec::new();
     if let Some(run) = state.active().filter(|run| run.runnable()) {
-        due.push(json!({ "what": "run", "at": run.resume_us.unwrap_or(now) }));
+        due.push(JsonText::new(&work("run", Some(run.resume_us.unwrap_or(now))))?);
     }
     for DueEntry { subject, at_us, tries } in outbox::dues(sql)? {
-        due.push(json!({ "what": "outbox", "subject": subject, "at": at_us, "tries": tries }));
+        let subject = Some(subject.as_deref());
+        due.push(JsonText::new(&DueWork { subject, tries: Some(tries), ..work("outbox", at_us) })?);
     }
-    if let Some(at) = crate::store::effects::tally::next_due(state, sql)? {
-        due.push(json!({ "what": "effect", "at": at }));
+    if let Some(at) = tally::next_due(state, sql)? {
+        due.push(JsonText::new(&work("effect", Some(at)))?);
     }
     if state.meta.waits > 0 {
         for wait in waits::open(sql)? {
             let id = wait.public_id(&state.meta.stem);
-            due.push(
-                json!({ "what": "wait", "subject": id, "kind": wait.kind.as_str(), "at": wait.expires_us }),
-            );
+            due.push(JsonText::new(&DueWork {
+                subject: Some(Some(&id)),
+                kind: Some(wait.kind.as_str()),
+                ..work("wait", Some(wait.expires_us))
+            })?);
         }
     }
     for job in jobs::all(state, sql)? {
-        let what = job.kind.map_or("job", jobs::Kind::as_str);
-        due.push(json!({ "what": what, "at": job.due_us, "tries": job.attempts, "error": job.error }));
+        due.push(JsonText::new(&DueWork {
+            tries: Some(Some(i64::from(job.attempts))),
+            error: Some(job.error.as_deref()),
+            ..work(job.kind.map_or("job", jobs::Kind::as_str), Some(job.due_us))
+        })?);
     }
     Ok(due)
+}
+
+/// Work without a subject.
+fn work(what: &'static str, at: Option<i64>) -> DueWork<'static> {
+    DueWork { what, at, ..DueWork::default() }
 }

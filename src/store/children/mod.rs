@@ -16,6 +16,7 @@ use crate::json;
 use crate::json_text::JsonText;
 use crate::limits;
 use crate::page::Page;
+use crate::protocols::responses::diagnostics::{DiagnosedChild, WaitingReceipt};
 use crate::protocols::responses::threads::ListedSubagent;
 use crate::store::amounts::Amounts;
 use crate::store::grants::ChildBudget;
@@ -263,12 +264,15 @@ impl Child {
     }
 
     /// The form in `GET …/diagnostics`.
-    pub(crate) fn to_diagnostics(&self) -> Value {
-        let state = self.state.as_str();
-        json!({
-            "reference": self.reference, "agent": self.agent, "state": state, "status": self.status,
-            "sent": self.envelopes.sent, "received": self.envelopes.received,
-        })
+    pub(crate) fn diagnosed(&self) -> DiagnosedChild<'_> {
+        DiagnosedChild {
+            reference: &self.reference,
+            agent: &self.agent,
+            state: self.state.as_str(),
+            status: &self.status,
+            sent: self.envelopes.sent,
+            received: self.envelopes.received,
+        }
     }
 
     /// Describes the wait of a parked run for this child, for clients that wait for the run.
@@ -281,12 +285,15 @@ impl Child {
     }
 
     /// Describes the receipt that waits for this child, in `GET …/diagnostics`.
-    pub(crate) fn waiting(&self) -> Option<Value> {
+    pub(crate) fn waiting(&self) -> Option<WaitingReceipt<'_>> {
         let Wait { receipt, expires_us } = self.wait?;
-        Some(json!({
-            "receipt": receipt, "subagent": self.reference, "expiresAt": expires_us, "checkAt": self.due_us,
-            "checks": self.checks,
-        }))
+        Some(WaitingReceipt {
+            receipt,
+            subagent: &self.reference,
+            expires_at: expires_us,
+            check_at: self.due_us,
+            checks: self.checks,
+        })
     }
 
     fn insert(&self, sql: &dyn Sql) -> Result<()> {

@@ -25,12 +25,10 @@ pub(crate) mod usage;
 
 use std::ops::ControlFlow;
 
-use serde_json::Value;
-
 use crate::error::{Error, Result};
 use crate::host::{Cell, Param, Sql};
-use crate::json;
 use crate::limits;
+use crate::protocols::responses::diagnostics::DiagnosedRun;
 use crate::store::runs::diagnostics::Diagnostics;
 use crate::store::runs::end::{End, Outcome, Reason};
 use crate::store::runs::ledger::Ledger;
@@ -449,25 +447,26 @@ impl Run {
         if self.block_open() { self.block + limits::BLOCK } else { self.block + 1 }
     }
 
-    /// The form in diagnostics and for waiting clients.
-    pub(crate) fn to_json(&self) -> Value {
-        json!({
-            "id": self.public_id(),
-            "phase": if self.phase.is_parked() { "parked" } else { self.phase.as_str() },
-            "side": self.side.as_str(),
-            "session_turns": self.turns,
-            "step": self.step,
-            "steps": self.steps,
-            "attempt": self.attempt,
-            "stream": self.stream,
-            "recoveries": self.recoveries,
-            "resume_at": self.resume_us,
-            "started_at": self.started_us,
-            "ended_at": self.end.as_ref().map(|end| end.at_us),
-            "outcome": self.end.as_ref().map(|end| end.reason.outcome().as_str()),
-            "reason": self.end.as_ref().map(|end| end.reason.as_str()),
-            "error": self.end.as_ref().and_then(|end| end.message.as_deref()),
-        })
+    /// The form in diagnostics.
+    pub(crate) fn diagnosed(&self) -> DiagnosedRun<'_> {
+        let end = self.end.as_ref();
+        DiagnosedRun {
+            id: self.public_id(),
+            phase: if self.phase.is_parked() { "parked" } else { self.phase.as_str() },
+            side: self.side.as_str(),
+            session_turns: self.turns,
+            step: self.step,
+            steps: self.steps,
+            attempt: self.attempt,
+            stream: self.stream,
+            recoveries: self.recoveries,
+            resume_at: self.resume_us,
+            started_at: self.started_us,
+            ended_at: end.map(|end| end.at_us),
+            outcome: end.map(|end| end.reason.outcome().as_str()),
+            reason: end.map(|end| end.reason.as_str()),
+            error: end.and_then(|end| end.message.as_deref()),
+        }
     }
 
     /// `r_<number>`.

@@ -10,6 +10,7 @@
 pub mod agents;
 pub mod budgets;
 pub mod context;
+pub mod diagnostics;
 pub mod files;
 pub mod logs;
 pub mod mcp;

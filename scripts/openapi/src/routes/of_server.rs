@@ -4,7 +4,7 @@ use bobbin_definitions::error::Code;
 use bobbin_protocols::responses;
 
 use crate::operation::{Operation, Scope};
-use crate::types::{agents, threads, waits};
+use crate::types::{threads, tokens, waits};
 
 pub(super) fn server() -> Vec<Operation> {
     let new = Operation::new;
@@ -28,7 +28,7 @@ pub(super) fn server() -> Vec<Operation> {
             Scope::Owner,
             "Creates an expiring token, for a page that must not contain a key.",
         )
-        .takes::<agents::NewToken>()
+        .takes::<tokens::NewToken>()
         .gives::<bobbin_protocols::access::NewToken>(200, "The token.")
         .fails(&[Code::Forbidden, Code::InvalidField]),
         new(

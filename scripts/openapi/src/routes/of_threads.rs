@@ -84,7 +84,7 @@ pub(super) fn context() -> Vec<Operation> {
         new("dropSummary", Scope::Owner, "Deletes the summary, so that requests contain its messages again.")
             .gives_nothing(204, "There is none now."),
         new("getDiagnostics", Scope::Thread, "Returns the first facts for an operator.")
-            .gives::<crate::types::agents::ThreadDiagnostics>(200, "The current state."),
+            .gives::<responses::diagnostics::ThreadDiagnostics>(200, "The current state."),
     ]
 }
 

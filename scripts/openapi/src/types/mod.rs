@@ -3,7 +3,6 @@
 //! An `Option` is a field that an answer always has and that may be `null`. A field that may be missing is
 //! skipped if none.
 
-pub(super) mod agents;
 pub(super) mod budgets;
 pub(super) mod chats;
 pub(super) mod files;
@@ -11,6 +10,7 @@ pub(super) mod frames;
 pub(super) mod memories;
 pub(super) mod messages;
 pub(super) mod threads;
+pub(super) mod tokens;
 pub(super) mod values;
 pub(super) mod waits;
 
