@@ -9,6 +9,7 @@
 
 pub mod agents;
 pub mod budgets;
+pub mod chats;
 pub mod context;
 pub mod diagnostics;
 pub mod files;

@@ -1,9 +1,10 @@
 //! Chats of the AI SDK (docs/clients.md): each route twice, with the agent in the path and in the query.
 
 use bobbin_definitions::error::Code;
+use bobbin_protocols::responses;
 
 use crate::operation::{Operation, Scope};
-use crate::types::{Object, chats};
+use crate::types::Object;
 
 const EVENTS: &str = "text/event-stream";
 
@@ -22,7 +23,7 @@ pub(super) fn chats() -> Vec<Operation> {
     }));
     all.extend(histories.map(|id| {
         new(id, Scope::Thread, "Returns the messages of a chat in the form of the AI SDK.")
-            .gives::<chats::Chat>(200, "The messages without an unfinished reply.")
+            .gives::<responses::chats::Chat>(200, "The messages without an unfinished reply.")
     }));
     all.extend(streams.map(|id| {
         new(id, Scope::Thread, "Streams the unfinished reply from its beginning.")
@@ -32,7 +33,7 @@ pub(super) fn chats() -> Vec<Operation> {
     all.extend(stops.map(|id| {
         new(id, Scope::Thread, "Stops the run of a chat.")
             .may_take::<Object>()
-            .gives::<chats::Stopped>(200, "The run is stopped.")
+            .gives::<responses::chats::ChatStopped>(200, "The run is stopped.")
             .gives_nothing(204, "No run was active.")
     }));
     all.extend(ag_ui());

@@ -4,7 +4,6 @@
 //! skipped if none.
 
 pub(super) mod budgets;
-pub(super) mod chats;
 pub(super) mod files;
 pub(super) mod frames;
 pub(super) mod memories;

@@ -12,6 +12,7 @@ use bobbin::protocols::ai_sdk::answers::Plan;
 use bobbin::protocols::ai_sdk::message::{RunFrames, history};
 use bobbin::protocols::ai_sdk::request::{ChatRequest, Edits, Operation, PageAnswers, UserMessage};
 use bobbin::protocols::ai_sdk::stream::{ContinuedMessage, Settings, UiStream};
+use bobbin::protocols::responses::chats;
 use bobbin::request::{Query, ThreadRoute, agents};
 use bobbin::{Code, Error, Result};
 use serde_json::{Map, Value};
@@ -325,7 +326,7 @@ impl Chat<'_> {
         }
         let told = self.talk().ask(&thread.id, ThreadRoute::Stop, &[], None, "").await?;
         good(told)?;
-        answer::of_value(&json!({ "status": "stopped" }), self.origin).map_err(failed)
+        answer::of_value(&json!(chats::ChatStopped { status: "stopped" }), self.origin).map_err(failed)
     }
 
     async fn feed(
@@ -378,7 +379,7 @@ impl Chat<'_> {
 
     async fn read_history(&self, id: &str) -> Step<Value> {
         let Some(thread) = self.thread(id).await? else {
-            return Ok(json!({ "id": id, "threadId": null, "messages": [], "activeRun": null }));
+            return Ok(json!(chats::Chat { id, thread_id: None, messages: Vec::new(), active_run: None }));
         };
         let active = self.running(&thread).await?;
         let mut rows = Vec::new();
@@ -387,7 +388,7 @@ impl Chat<'_> {
         }
         let runs = self.runs(&thread, active.as_deref()).await?;
         let messages = history(&rows, &runs, &self.settings(&thread)?)?;
-        Ok(json!({ "id": id, "threadId": thread.id, "messages": messages, "activeRun": active }))
+        Ok(json!(chats::Chat { id, thread_id: Some(&thread.id), messages, active_run: active }))
     }
 
     /// The newest messages in pages, newest page first, each in the order of its rows.
