@@ -12,6 +12,7 @@ use crate::engine::features::History;
 use crate::error::{Code, Error, Result};
 use crate::host::Sql;
 use crate::json;
+use crate::protocols::responses::frames::live::MessagesCutFrame;
 use crate::protocols::responses::messages::Regenerated;
 use crate::request::fields::Body;
 use crate::request::{Reply, ThreadRequest};
@@ -139,7 +140,7 @@ impl History<'_> {
             (waiter.run.is_none() && waiter.seq > cut.after).then_some(MessageOutcome::Stopped)
         });
         let after = self.read(|state, _| Ok(message_id(&state.meta.stem, cut.after)))?;
-        self.announce("messages_cut", json!({ "after": after, "count": cut.messages }));
+        self.announce("messages_cut", json!(MessagesCutFrame { after, count: cut.messages as u64 }));
         if cut.run.is_some() {
             self.start_flow(EntryMode::First);
         }

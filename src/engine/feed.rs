@@ -21,6 +21,10 @@ use crate::host::{Feed, Filter, Frame, FramePosition, Sql};
 use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
+use crate::protocols::responses::frames::{
+    FeedState, RunEndedFrame, RunFrame, RunParkedFrame, SubagentUnderWay,
+};
+use crate::protocols::responses::runs::OutcomeKind;
 use crate::store::children::open::waited_for;
 use crate::store::messages as rows;
 use crate::store::messages::{Inbound, Row, message_id, message_seq, not_found, page};
@@ -359,33 +363,32 @@ fn pauses_of(
 /// The first frame. A client that has read a part of this run before starts over.
 fn opening(state: &State, followed: &RunRange, at: Position) -> Frame {
     let run = followed.run.as_ref();
-    let data = json!({
-        "type": "run",
-        "run": run.map(Run::public_id),
-        "agent": state.meta.agent,
-        "state": run.map_or_else(|| json!("queued"), |run| json!(outcome::status(run))),
-        "startedAt": run.map(|run| run.started_us),
+    let data = json!(RunFrame {
+        run: run.map(Run::public_id),
+        agent: &state.meta.agent,
+        state: run.map_or(FeedState::Queued, |run| outcome::status(run).into()),
+        started_at: run.map(|run| run.started_us),
     });
     frame("run", Some(at.id(&state.meta.stem)), data, FramePosition::At(i64::MAX))
 }
 
 /// The frame of a parked run. Clients that wait for the run to take a message in receive it as well.
 fn parked_frame(state: &State, sql: &dyn Sql, run: &Run, open: &[Wait]) -> Result<Frame> {
-    let kind = outcome::pause_kind(open.iter().map(|wait| wait.kind.as_str()));
-    let waits: Vec<_> = open.iter().map(|wait| wait.shown(state)).collect();
     let mut subagents = Vec::new();
     for child in waited_for(state, sql)? {
         let receipt = child.wait.map(|wait| receipts::find(sql, wait.receipt)).transpose()?.flatten();
-        subagents.extend(receipt.map(|receipt| {
-            json!({
-                "call_id": receipt.call_id, "thread": child.reference, "agent": child.agent,
-                "status": child.status,
-            })
+        subagents.extend(receipt.map(|receipt| SubagentUnderWay {
+            call_id: receipt.call_id,
+            thread: child.reference,
+            agent: child.agent,
+            status: child.status,
         }));
     }
-    let data = json!({
-        "type": "run_parked", "run": run.public_id(), "pauseKind": kind, "waits": waits,
-        "subagents": subagents,
+    let data = json!(RunParkedFrame {
+        run: run.public_id(),
+        pause_kind: outcome::pause_kind(open.iter().map(|wait| wait.kind.as_str())),
+        waits: open.iter().map(|wait| wait.shown(state)).collect(),
+        subagents,
     });
     Ok(frame("run_parked", None, data, FramePosition::At(i64::MAX)))
 }
@@ -394,14 +397,13 @@ fn parked_frame(state: &State, sql: &dyn Sql, run: &Run, open: &[Wait]) -> Resul
 fn ended(state: &State, sql: &dyn Sql, run: &Run, now: i64) -> Result<Frame> {
     let reply = outcome::reply_of(sql, run)?;
     let end = run.end.as_ref();
-    let data = json!({
-        "type": "run_ended",
-        "run": run.public_id(),
-        "outcome": outcome::outcome(run),
-        "reason": end.map(|end| end.reason.as_str()),
-        "error": end.and_then(outcome::error),
-        "message_id": reply.map(|row| message_id(&state.meta.stem, row.seq)),
-        "usage": Usage::of(state, sql, run, now)?,
+    let data = json!(RunEndedFrame {
+        run: Some(run.public_id()),
+        outcome: outcome::outcome(run),
+        reason: end.map(|end| end.reason.as_str()),
+        error: end.and_then(outcome::error),
+        message_id: reply.map(|row| message_id(&state.meta.stem, row.seq)),
+        usage: Some(Usage::of(state, sql, run, now)?),
     });
     let place = FramePosition::End { run: run.id, block: run.block };
     Ok(frame("run_ended", Some(format!("{ENDED}{}", run.public_id())), data, place))
@@ -409,9 +411,13 @@ fn ended(state: &State, sql: &dyn Sql, run: &Run, now: i64) -> Result<Frame> {
 
 fn held(state: &State, seq: Option<i64>) -> Frame {
     let error = outcome::held_error(state);
-    let data = json!({
-        "type": "run_ended", "run": null, "outcome": "stopped", "reason": error.get("code"), "error": error,
-        "message_id": null, "usage": null,
+    let data = json!(RunEndedFrame {
+        run: None,
+        outcome: Some(OutcomeKind::Stopped),
+        reason: Some(error.code),
+        error: Some(error),
+        message_id: None,
+        usage: None,
     });
     frame("run_ended", Some(format!("{ENDED}none")), data, FramePosition::Held(seq))
 }

@@ -6,46 +6,17 @@ use serde_json::Value;
 use crate::definitions::Catalog;
 use crate::host::{Filter, Frame, FramePosition};
 use crate::json;
+use crate::protocols::responses::frames::{ItemFrame, ItemType};
 
-/// The type of one part of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ItemType {
-    /// The visible reasoning of the model.
-    Reasoning,
-    /// A reply's text.
-    AgentMessage,
-    /// The call of a tool.
-    CommandExecution,
-    /// The call of a tool of an MCP server.
-    McpToolCall,
-    /// The call of a tool that returned files.
-    FileChange,
-    /// A status message of the runtime about a failure.
-    Error,
-}
-
-impl ItemType {
-    const fn as_str(self) -> &'static str {
-        match self {
-            ItemType::Reasoning => "reasoning",
-            ItemType::AgentMessage => "agent_message",
-            ItemType::CommandExecution => "command_execution",
-            ItemType::McpToolCall => "mcp_tool_call",
-            ItemType::FileChange => "file_change",
-            ItemType::Error => "error",
-        }
-    }
-
-    /// The suffix of the item's id, because one reply may be several items.
-    const fn part(self) -> &'static str {
-        match self {
-            ItemType::Reasoning => ".reasoning",
-            ItemType::AgentMessage
-            | ItemType::CommandExecution
-            | ItemType::McpToolCall
-            | ItemType::FileChange
-            | ItemType::Error => "",
-        }
+/// The suffix of the item's id, because one reply may be several items.
+const fn suffix(kind: ItemType) -> &'static str {
+    match kind {
+        ItemType::Reasoning => ".reasoning",
+        ItemType::AgentMessage
+        | ItemType::CommandExecution
+        | ItemType::McpToolCall
+        | ItemType::FileChange
+        | ItemType::Error => "",
     }
 }
 
@@ -80,9 +51,11 @@ fn item(message: &Value, kind: ItemType, data: Value, silent: bool, depth: u32) 
     Frame {
         kind: "item",
         id: None,
-        data: json!({
-            "type": "item", "event": "completed", "itemId": format!("{id}{}", kind.part()),
-            "itemType": kind.as_str(), "data": data,
+        data: json!(ItemFrame {
+            event: "completed",
+            item_id: format!("{id}{}", suffix(kind)),
+            item_type: kind,
+            data,
         }),
         silent,
         depth,

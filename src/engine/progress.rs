@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::host::{Frame, FramePosition};
 use crate::json;
 use crate::limits;
+use crate::protocols::responses::frames::{ProgressBudget, ProgressFrame};
 use crate::sdk::scope::Scope;
 use crate::store::messages::SharedRow;
 use crate::store::runs::Run;
@@ -122,16 +123,21 @@ impl Activity<'_> {
             Some((step, most)) => format!("[{step}/{most}] {}", line.text),
             None => line.text,
         };
-        json!({
-            "type": "progress", "kind": kind.as_str(), "message": cut(message),
-            "step": place.map(|(step, _)| step), "max_steps": place.map(|(_, most)| most),
-            "tool_names": line.tools, "elapsed_seconds": line.elapsed_s, "depth": line.depth,
-            "budget": state.active().and_then(|run| self.money_of(run)), "timestamp": now_ms,
+        json!(ProgressFrame {
+            kind: kind.as_str(),
+            message: cut(message),
+            step: place.map(|(step, _)| step),
+            max_steps: place.map(|(_, most)| most),
+            tool_names: line.tools,
+            elapsed_seconds: line.elapsed_s,
+            depth: line.depth,
+            budget: state.active().and_then(|run| self.money_of(run)),
+            timestamp: now_ms,
         })
     }
 
     /// The limit on cost that is nearest, with the usage, in dollars.
-    fn money_of(&self, run: &Run) -> Option<Value> {
+    fn money_of(&self, run: &Run) -> Option<ProgressBudget> {
         let ledger = run.ledger.as_ref()?;
         let beside = self.ephemeral.spending.beside(self.host.now_us());
         let of = |scope: BudgetScope| {
@@ -139,9 +145,8 @@ impl Activity<'_> {
             Some((ledger.cap(scope, Unit::Cost)?, used.get(Unit::Cost)))
         };
         let nearest = BudgetScope::ALL.into_iter().filter_map(of).min_by_key(|(cap, used)| cap - used);
-        let shown =
-            |(cap, used)| json!({ "costUsd": Unit::Cost.shown(used), "limit": Unit::Cost.shown(cap) });
-        nearest.map(shown)
+        let shown = |amount| Unit::Cost.shown(amount);
+        nearest.map(|(cap, used)| ProgressBudget { cost_usd: shown(used), limit: shown(cap) })
     }
 
     /// The number of the step, and the smallest limit on steps.

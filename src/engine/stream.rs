@@ -16,6 +16,10 @@ use crate::host::{Filter, Frame, FramePosition, Sql};
 use crate::json;
 use crate::limits;
 use crate::page::{Page, json_bytes};
+use crate::protocols::responses::frames::{
+    MessageChunkFrame, MessageDataFrame, MessageResetFrame, PartialReply, ReasoningChunkFrame, SnapshotFrame,
+    live,
+};
 use crate::protocols::responses::threads::ThreadState;
 use crate::store::log_record::Attempt;
 use crate::store::logs;
@@ -90,9 +94,10 @@ pub(super) fn message_frame(state: &State, sql: &dyn Sql, row: &Row, at: Positio
     Ok(Frame {
         kind: "message_data",
         id: Some(at.id(thread)),
-        data: json!({
-            "type": "message_data", "message_id": row.id(thread), "depth": row.depth,
-            "data": crate::engine::subagents::shown::message(state, sql, row)?,
+        data: json!(MessageDataFrame {
+            message_id: row.id(thread),
+            depth: row.depth,
+            data: crate::engine::subagents::shown::message(state, sql, row)?,
         }),
         silent: row.silent,
         depth: row.depth,
@@ -108,9 +113,12 @@ pub(super) fn chunk_frame(state: &State, partial: &Partial, from: usize, at: Pos
     Frame {
         kind: "message_chunk",
         id: Some(at.id(thread)),
-        data: json!({
-            "type": "message_chunk", "message_id": message_id(thread, partial.seq), "depth": 0,
-            "chunk": chunk, "attempt": partial.stream, "offset": from,
+        data: json!(MessageChunkFrame {
+            message_id: message_id(thread, partial.seq),
+            depth: 0,
+            chunk,
+            attempt: partial.stream,
+            offset: from as u64,
         }),
         silent: false,
         depth: 0,
@@ -123,11 +131,11 @@ pub(super) fn open_waits(state: &State, sql: &dyn Sql) -> Result<Vec<Wait>> {
 }
 
 fn reset_frame(state: &State, seq: i64, stream: u32, depth: u32) -> Frame {
-    let message = message_id(&state.meta.stem, seq);
+    let message_id = message_id(&state.meta.stem, seq);
     Frame {
         kind: "message_reset",
         id: None,
-        data: json!({ "type": "message_reset", "message_id": message, "attempt": stream }),
+        data: json!(MessageResetFrame { message_id, attempt: stream }),
         silent: false,
         depth,
         place: FramePosition::At(seq),
@@ -181,24 +189,19 @@ impl Thread {
         messages
             .iter_mut()
             .try_for_each(|message| crate::engine::subagents::shown::project(state, sql, message))?;
-        let mut data = json!({
-            "type": "snapshot",
-            "messages": messages,
-            "hasMore": has_more,
-            "partial": partial.map(|partial| json!({
-                "message_id": message_id(thread, partial.seq), "attempt": partial.stream, "text": partial.text,
-            })),
-            "state": state.status(),
-        });
         let open = open_waits(state, sql)?;
-        if let Some(fields) = data.as_object_mut() {
-            if !open.is_empty() {
-                fields.insert("waits".into(), open.iter().map(|wait| json!(wait.shown(state))).collect());
-            }
-            if let Some(last) = self.activity().last_progress(state, &open).filter(|_| !filter.quiet) {
-                fields.insert("progress".into(), last);
-            }
-        }
+        let data = json!(SnapshotFrame {
+            messages,
+            has_more,
+            partial: partial.map(|partial| PartialReply {
+                message_id: message_id(thread, partial.seq),
+                attempt: partial.stream,
+                text: &partial.text,
+            }),
+            state: state.status(),
+            waits: (!open.is_empty()).then(|| open.iter().map(|wait| wait.shown(state)).collect()),
+            progress: self.activity().last_progress(state, &open).filter(|_| !filter.quiet),
+        });
         let id = Position::now(state, partial).id(thread);
         Ok(Frame {
             kind: "snapshot",
@@ -322,7 +325,7 @@ impl Thread {
     /// Sends an `event` frame of a tool, an endpoint or the runtime to listeners (spec §28.1).
     pub(super) fn emit(&self, event_type: &str, data: Value) {
         if self.has_listeners() {
-            let told = self.variables().shown(json!({ "eventType": event_type, "data": data }));
+            let told = self.variables().shown(json!(live::EventFrame { event_type, data }));
             self.announce("event", told.inner());
         }
     }
@@ -373,12 +376,10 @@ impl Thread {
         if !self.has_listeners() {
             return Ok(());
         }
-        let message = self.read(|state, _| Ok(message_id(&state.meta.stem, step.block)))?;
+        let message_id = self.read(|state, _| Ok(message_id(&state.meta.stem, step.block)))?;
         let depth = step.depth;
-        let data = json!({
-            "type": "message_chunk", "message_id": message, "depth": depth, "chunk": text, "attempt": stream,
-            "offset": from,
-        });
+        let offset = from as u64;
+        let data = json!(MessageChunkFrame { message_id, depth, chunk: text, attempt: stream, offset });
         self.host.listeners().broadcast(&Frame {
             kind: "message_chunk",
             id: None,
@@ -395,9 +396,9 @@ impl Thread {
         if !self.has_listeners() {
             return Ok(());
         }
-        let message = self.read(|state, _| Ok(message_id(&state.meta.stem, step.block)))?;
+        let message_id = self.read(|state, _| Ok(message_id(&state.meta.stem, step.block)))?;
         let depth = step.depth;
-        let data = json!({ "type": "reasoning_chunk", "message_id": message, "depth": depth, "chunk": text });
+        let data = json!(ReasoningChunkFrame { message_id, depth, chunk: text });
         self.host.listeners().broadcast(&Frame {
             kind: "reasoning_chunk",
             id: None,
@@ -429,7 +430,7 @@ impl Thread {
             self.broadcast_message(&row)?;
         }
         if self.has_listeners() {
-            let (run, step, side, agent, reply) = self.read(|state, _| {
+            let (run, step, side, agent, message_id) = self.read(|state, _| {
                 let agent = state.meta.agent.clone();
                 let reply = |run: &Run| message_id(&state.meta.stem, run.block);
                 Ok(state.active().map_or((0, 0, "a", agent.clone(), None), |run| {
@@ -439,10 +440,8 @@ impl Thread {
             if (run, step) == (1, 1) {
                 self.announce_agent(&agent);
             }
-            self.announce(
-                "step_started",
-                json!({ "step": step, "side": side, "run": format!("r_{run}"), "message_id": reply }),
-            );
+            let run = format!("r_{run}");
+            self.announce("step_started", json!(live::StepStartedFrame { step, side, run, message_id }));
         }
         Ok(())
     }
@@ -451,34 +450,33 @@ impl Thread {
     pub(super) fn announce_step_end(&self, stopped: bool) -> Result<()> {
         if self.has_listeners() {
             let step = self.read(|state, _| Ok(state.active().map_or(0, |run| run.step)))?;
-            self.announce("step_completed", json!({ "step": step, "stopped": stopped }));
+            self.announce("step_completed", json!(live::StepCompletedFrame { step, stopped }));
         }
         Ok(())
     }
 
     /// Announces a request to a model.
     pub(super) fn announce_request(&self, model: &str, stream: u32) -> Result<()> {
-        self.announce("llm_request", json!({ "model": model, "attempt": stream }));
+        self.announce("llm_request", json!(live::LlmRequestFrame { model, attempt: stream }));
         Ok(())
     }
 
     /// Announces a stored reply.
     pub(super) fn announce_reply(&self, row: &SharedRow, attempt: &Attempt) -> Result<()> {
-        self.announce(
-            "llm_response",
-            json!({ "tokens": attempt.output_tokens, "latency": attempt.latency_ms() }),
-        );
+        let (tokens, latency) = (attempt.output_tokens, attempt.latency_ms());
+        self.announce("llm_response", json!(live::LlmResponseFrame { tokens, latency }));
         self.broadcast_message(row)
     }
 
     /// Announces a fallback to another model.
     pub(super) fn announce_fallback(&self, from: &str, to: &str) {
-        self.announce("fallback_triggered", json!({ "from": from, "to": to }));
+        self.announce("fallback_triggered", json!(live::FallbackTriggeredFrame { from, to }));
     }
 
     /// Announces that another agent has taken over.
     pub(super) fn announce_handoff(&self, agent: &str, title: Option<&str>) {
-        self.announce("agent_handoff", json!({ "new_agent_id": agent, "new_agent_title": title }));
+        let data = json!(live::AgentHandoffFrame { new_agent_id: agent, new_agent_title: title });
+        self.announce("agent_handoff", data);
         self.announce_agent(agent);
     }
 
@@ -495,7 +493,7 @@ impl Thread {
         reference: Option<&str>,
         agent: &str,
     ) {
-        let data = json!({ "event": event, "agentId": alias, "reference": reference, "agent": agent });
+        let data = json!(live::SubagentFrame { event, agent_id: alias, reference, agent });
         self.announce("subagent", data);
     }
 
@@ -504,9 +502,9 @@ impl Thread {
         self.activity().forget_progress();
         let reason = run.end.as_ref().map(|end| end.reason.as_str());
         if run.end.as_ref().is_some_and(|end| end.reason == crate::store::runs::end::Reason::StoppedByUser) {
-            self.announce("stopped_by_user", json!({}));
+            self.announce("stopped_by_user", json!(live::StoppedByUserFrame {}));
         }
-        self.announce("stopped", json!({ "reason": reason, "side": run.side.as_str() }));
+        self.announce("stopped", json!(live::StoppedFrame { reason, side: run.side.as_str() }));
     }
 }
 

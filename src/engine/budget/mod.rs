@@ -31,6 +31,7 @@ use crate::engine::thread::Thread;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
+use crate::protocols::responses::frames::live::BudgetFrame;
 use crate::store::runs::Run;
 use crate::store::runs::diagnostics::{Diagnostic, Kind};
 use crate::store::runs::ledger::{Amounts, BudgetScope, Ledger};
@@ -244,9 +245,12 @@ impl Budgets<'_> {
 
 impl LimitStatus {
     pub(super) fn to_json(self, kind: &str) -> Value {
-        json!({
-            "kind": kind, "scope": self.scope.as_str(), "unit": self.unit.name(),
-            "spent": self.unit.shown(self.spent), "limit": self.unit.shown(self.limit),
+        json!(BudgetFrame {
+            kind,
+            scope: self.scope,
+            unit: self.unit.name(),
+            spent: self.unit.shown(self.spent),
+            limit: self.unit.shown(self.limit),
         })
     }
 }

@@ -5,6 +5,7 @@ use crate::engine::calls::call::Call;
 use crate::engine::features::Activity;
 use crate::json;
 use crate::limits;
+use crate::protocols::responses::frames::live::{ToolCompletedFrame, ToolStartedFrame};
 use crate::store::messages::message_id;
 
 /// A call, as listeners see it.
@@ -37,23 +38,22 @@ impl Activity<'_> {
     pub(in crate::engine) fn announce_tool_start(&self, call: &ToolCallEvent<'_>) {
         if self.has_listeners() {
             let shown = call.arguments.filter(|text| text.len() <= limits::FRAME_ARGUMENTS_BYTES);
-            let shown = shown.map(|text| self.variables().redact(text.to_owned()));
-            let result = self.result_of(call);
-            self.announce(
-                "tool_started",
-                json!({ "tool": call.name, "call_id": call.id, "arguments": shown, "message_id": result }),
-            );
+            let frame = ToolStartedFrame {
+                tool: call.name,
+                call_id: call.id,
+                arguments: shown.map(|text| self.variables().redact(text.to_owned())),
+                message_id: self.result_of(call),
+            };
+            self.announce("tool_started", json!(frame));
         }
     }
 
     /// Announces the end of a tool.
     pub(in crate::engine) fn announce_tool_end(&self, call: &ToolCallEvent<'_>, status: ToolStatus) {
         if self.has_listeners() {
-            let result = self.result_of(call);
-            self.announce(
-                "tool_completed",
-                json!({ "tool": call.name, "status": status, "call_id": call.id, "message_id": result }),
-            );
+            let message_id = self.result_of(call);
+            let frame = ToolCompletedFrame { tool: call.name, status, call_id: call.id, message_id };
+            self.announce("tool_completed", json!(frame));
         }
     }
 

@@ -162,11 +162,11 @@ pub(crate) fn pause_kind<'a>(mut kinds: impl Iterator<Item = &'a str> + Clone) -
 }
 
 /// The reason why no run takes in a waiting message.
-pub(in crate::engine) fn held_error(state: &State) -> Value {
+pub(in crate::engine) fn held_error(state: &State) -> RunError {
     let end = state.run.as_ref().and_then(|run| run.end.as_ref());
     let stopped = end.filter(|end| end.reason.outcome() == Outcome::Stopped);
     let code = stopped.map_or("stopped_by_user", |end| end.reason.as_str());
-    json!({ "code": code, "message": "The thread was stopped before a run took the message in." })
+    RunError { code, message: "The thread was stopped before a run took the message in.".to_owned() }
 }
 
 /// The outcome for a queued message of a stopped thread.

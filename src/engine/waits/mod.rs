@@ -31,6 +31,7 @@ use crate::engine::subagents::follow_up::FollowUp;
 use crate::error::Result;
 use crate::host::Sql;
 use crate::json;
+use crate::protocols::responses::frames::live::{WaitClosedFrame, WaitOpenedFrame};
 use crate::request::directory_call::{DirectoryCall, WaitRow};
 use crate::sdk::scope::EntryMode;
 use crate::store::children::Child;
@@ -250,11 +251,14 @@ impl Wait {
         match self.state {
             WaitState::Open => {
                 let shown = self.response(meta, &|seq| message_id(&meta.stem, seq));
-                WaitFrame::Opened(json!({ "wait": shown }))
+                WaitFrame::Opened(json!(WaitOpenedFrame { wait: shown, reference: None }))
             }
-            state => WaitFrame::Closed(json!({
-                "id": self.public_id(&meta.stem), "kind": self.kind.as_str(), "state": state.as_str(),
-                "decision": self.decision.as_ref().map(|decision| &decision.decision),
+            state => WaitFrame::Closed(json!(WaitClosedFrame {
+                id: self.public_id(&meta.stem),
+                kind: self.kind,
+                state,
+                decision: self.decision.as_ref().map(|decision| decision.decision.as_str()),
+                reference: None,
             })),
         }
     }

@@ -13,6 +13,7 @@ pub mod chats;
 pub mod context;
 pub mod diagnostics;
 pub mod files;
+pub mod frames;
 pub mod logs;
 pub mod mcp;
 pub mod memories;

@@ -4,7 +4,7 @@ use bobbin_definitions::error::Code;
 use bobbin_protocols::responses;
 
 use crate::operation::{Operation, Scope, schema_of};
-use crate::types::{frames, messages, threads};
+use crate::types::{messages, threads};
 
 pub(super) fn threads() -> Vec<Operation> {
     let new = Operation::new;
@@ -150,7 +150,7 @@ pub(super) fn streams() -> Vec<Operation> {
         .says(
             "The data of each event is a `Frame`. Resume with the header `Last-Event-ID`. With `run` or `after` the response is the feed of one run, and ends with it.",
         )
-        .answers(200, "The stream.", vec![("text/event-stream", Some(schema_of::<frames::Frame>))])
+        .answers(200, "The stream.", vec![("text/event-stream", Some(schema_of::<responses::frames::Frame>))])
         .gives_nothing(204, "The client has already received the whole feed."),
         new("openSocket", Scope::Thread, "Streams frames on a WebSocket.")
             .says("Each text is a `Frame`, with its `id` if it has one. The server answers `ping` with `pong`.")
