@@ -1,4 +1,5 @@
-//! Generates the description of the HTTP API (OpenAPI 3.1) from the table of routes and the types of bodies. It is committed, so that reviews show changes of the API, and served at `/openapi.json`.
+//! Generates the description of the HTTP API (OpenAPI 3.1) from the table of routes and the types of bodies.
+//! It is committed, so that reviews show changes of the API, and served at `/openapi.json`.
 //!
 //! `cargo run -p bobbin-openapi` writes it, and `-- --check` checks that it is fresh.
 //!

@@ -47,8 +47,10 @@ pub type Amounts = Object;
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BudgetLimits {
+    /// The limits of each run.
     #[cfg_attr(feature = "schema", schemars(with = "Numbers"))]
     pub run: Amounts,
+    /// The limits of all runs together.
     #[cfg_attr(feature = "schema", schemars(with = "Numbers"))]
     pub thread: Amounts,
     /// For a subagent: the share that its parent has allocated.
@@ -61,10 +63,13 @@ pub struct BudgetLimits {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BudgetSpent {
+    /// The usage of the run.
     #[cfg_attr(feature = "schema", schemars(with = "Numbers"))]
     pub run: Amounts,
+    /// The usage of all runs.
     #[cfg_attr(feature = "schema", schemars(with = "Numbers"))]
     pub thread: Amounts,
+    /// For a subagent: the usage of the share that its parent has allocated.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Numbers>"))]
     pub parent: Option<Amounts>,
@@ -75,9 +80,12 @@ pub struct BudgetSpent {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedAmounts {
+    /// USD.
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub cost_usd: Value,
+    /// Tokens of requests and responses.
     pub tokens: i64,
+    /// Requests to models.
     pub model_calls: i64,
 }
 
@@ -85,10 +93,12 @@ pub struct SharedAmounts {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LentShare {
+    /// The allocated amounts.
     #[serde(flatten)]
     pub granted: SharedAmounts,
     /// The id of the subagent's thread.
     pub id: String,
+    /// The used part of them.
     pub spent: SharedAmounts,
 }
 
@@ -96,6 +106,7 @@ pub struct LentShare {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LentAmounts {
+    /// The sums of all subagents.
     #[serde(flatten)]
     pub total: SharedAmounts,
     /// Newest first.
@@ -106,8 +117,11 @@ pub struct LentAmounts {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadBudget {
+    /// The newest run. `null` if there is none.
     pub run: Option<String>,
+    /// The limits.
     pub limits: BudgetLimits,
+    /// The usage.
     pub spent: BudgetSpent,
     /// Amounts that are allocated to subagents.
     pub lent: LentAmounts,
@@ -127,10 +141,15 @@ pub struct ThreadBudget {
 pub struct UsageTotals {
     /// USD, for requests to models with a known price.
     pub cost: f64,
+    /// Tokens of requests.
     pub input_tokens: i64,
+    /// Tokens of requests that the provider had cached, a part of `inputTokens`.
     pub cached_tokens: i64,
+    /// Tokens of responses.
     pub output_tokens: i64,
+    /// Tokens of reasoning, a part of `outputTokens`.
     pub reasoning_tokens: i64,
+    /// The number of requests.
     pub requests: i64,
     /// Answered requests to models without a price.
     pub unpriced: i64,
@@ -164,7 +183,9 @@ impl AddAssign for UsageTotals {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChildCost<'a> {
+    /// The id of the subagent's thread.
     pub id: &'a str,
+    /// The agent of the subagent.
     pub agent: &'a str,
     /// The usage of the subagent itself.
     pub own: UsageTotals,
@@ -177,9 +198,13 @@ pub struct ChildCost<'a> {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cost {
+    /// The id of the thread.
     pub thread_id: String,
+    /// The usage of the thread itself.
     pub own: UsageTotals,
+    /// The usage of its subagents and theirs.
     pub descendants: UsageTotals,
+    /// The sum of both.
     pub total: UsageTotals,
     /// Newest first.
     pub children: Vec<JsonText<ChildCost<'static>>>,

@@ -60,6 +60,7 @@ pub struct FileRecord {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OneFile<'a> {
+    /// The file.
     pub file: &'a FileRecord,
 }
 
@@ -67,8 +68,11 @@ pub struct OneFile<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FilePage<'a> {
+    /// The entries of the directory.
     pub files: Vec<FileRecord>,
+    /// The path of the directory.
     pub path: &'a str,
+    /// The `cursor` of the next page. `null` on the last page.
     pub cursor: Option<String>,
 }
 
@@ -89,8 +93,11 @@ pub struct FileStats {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FilesFound<'a> {
+    /// The files.
     pub files: Vec<FileRecord>,
+    /// The pattern.
     pub pattern: &'a str,
+    /// Whether there are more such files.
     pub truncated: bool,
 }
 
@@ -118,8 +125,11 @@ pub struct GrepResult {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TextFound<'a> {
+    /// The files, each with its first matches.
     pub results: Vec<GrepResult>,
+    /// The searched text.
     pub pattern: &'a str,
+    /// Whether there are more matches.
     pub truncated: bool,
 }
 
@@ -128,9 +138,13 @@ pub struct TextFound<'a> {
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged)]
 pub enum Files {
+    /// A page of the root directory.
     Page(FilePage<'static>),
+    /// With `stats`.
     Stats(FileStats),
+    /// With `find`.
     Found(FilesFound<'static>),
+    /// With `grep`.
     Text(TextFound<'static>),
 }
 
@@ -139,7 +153,9 @@ pub enum Files {
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged)]
 pub enum FileInfo {
+    /// The record of a file.
     File(OneFile<'static>),
+    /// A page of a directory.
     Page(FilePage<'static>),
 }
 
@@ -148,15 +164,19 @@ pub enum FileInfo {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListedUpload {
+    /// The id of the upload.
     pub upload_id: String,
+    /// The path of the future file.
     pub path: String,
     /// Bytes.
     pub size: i64,
+    /// The media type of the future file.
     pub mime_type: String,
     /// Bytes of a chunk; the last one may be shorter.
     pub chunk_size: u64,
     /// The number of chunks.
     pub chunks: i64,
+    /// The time at which the upload is given up, in microseconds since 1970.
     pub expires_at: Micros,
 }
 
@@ -164,6 +184,7 @@ pub struct ListedUpload {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Upload {
+    /// The upload.
     #[serde(flatten)]
     pub facts: ListedUpload,
     /// The indexes of the stored chunks.
@@ -175,7 +196,9 @@ pub struct Upload {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompletedUpload {
+    /// The id of the upload.
     pub upload_id: String,
+    /// The file.
     pub file: FileRecord,
 }
 
@@ -184,7 +207,9 @@ pub struct CompletedUpload {
 #[serde(untagged)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum UploadState {
+    /// An upload in progress.
     Open(Upload),
+    /// A completed upload.
     Completed(Box<CompletedUpload>),
 }
 
@@ -192,7 +217,9 @@ pub enum UploadState {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UploadPage {
+    /// The uploads.
     pub uploads: Vec<ListedUpload>,
+    /// The `cursor` of the next page. `null` on the last page.
     pub cursor: Option<String>,
 }
 
@@ -201,7 +228,9 @@ pub struct UploadPage {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChunkTaken<'a> {
+    /// The id of the upload.
     pub upload_id: &'a str,
+    /// The index of the chunk, from 0.
     pub index: i64,
     /// Bytes.
     pub size: u64,

@@ -31,8 +31,11 @@ struct LogEntryFields {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogPage {
+    /// The entries.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<LogEntryFields>"))]
     pub logs: Vec<Value>,
+    /// The number of entries that match the request.
     pub total: i64,
+    /// Whether more entries follow.
     pub has_more: bool,
 }

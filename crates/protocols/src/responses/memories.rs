@@ -29,22 +29,33 @@ pub enum DocumentState {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Document<'a> {
+    /// The id of the document.
     pub id: String,
+    /// The key of the document, unique in its memory.
     pub key: &'a str,
     /// `api`, `note`, `file` or `message`.
     pub source: &'a str,
+    /// The title. `null` if it has none.
     pub title: Option<&'a str>,
+    /// The address of the original. `null` if it has none.
     pub url: Option<&'a str>,
+    /// The media type of the text. `null` if it is unknown.
     pub mime_type: Option<&'a str>,
+    /// The tags.
     pub tags: &'a [String],
+    /// Data of the document's author. `null` if there is none.
     pub metadata: Option<Object>,
+    /// Whether searches find it.
     pub state: DocumentState,
     /// The number of chunks, once the text is split.
     pub chunks: Option<i64>,
     /// The number of indexed chunks.
     pub done: i64,
+    /// Why it is not indexed. `null` if there is no error.
     pub error: Option<&'a str>,
+    /// The time at which it was added, in microseconds since 1970.
     pub created_at: Micros,
+    /// The time of the last change, in microseconds since 1970.
     pub updated_at: Micros,
 }
 
@@ -52,6 +63,7 @@ pub struct Document<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OneDocument<'a> {
+    /// The document.
     pub document: Document<'a>,
 }
 
@@ -59,7 +71,9 @@ pub struct OneDocument<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DocumentPage {
+    /// The documents.
     pub documents: Vec<JsonText<Document<'static>>>,
+    /// The `cursor` of the next page. `null` on the last page.
     pub cursor: Option<String>,
 }
 
@@ -67,7 +81,9 @@ pub struct DocumentPage {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlaceFound<'a> {
+    /// The relevance. Higher is better.
     pub score: f64,
+    /// The text of the chunks.
     pub text: &'a str,
     /// The id of the document.
     pub document: &'a str,
@@ -77,7 +93,9 @@ pub struct PlaceFound<'a> {
     pub start: i64,
     /// The character after the last one in the document.
     pub end: i64,
+    /// The title of the document. `null` if it has none.
     pub title: Option<&'a str>,
+    /// The address of the document's original. `null` if it has none.
     pub url: Option<&'a str>,
 }
 
@@ -85,6 +103,7 @@ pub struct PlaceFound<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryFound<'a> {
+    /// The results, best first.
     pub results: Vec<PlaceFound<'a>>,
     /// Whether some or all vectors were missing.
     pub degraded: bool,
@@ -112,8 +131,11 @@ pub enum MemoryState {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryInfo<'a> {
+    /// The name of the memory.
     pub name: &'a str,
+    /// What it contains, for models.
     pub description: &'a str,
+    /// The threads that share it.
     pub scope: MemoryScope,
     /// The number of documents.
     pub documents: i64,
@@ -123,6 +145,7 @@ pub struct MemoryInfo<'a> {
     pub bytes: i64,
     /// The name of the model for vectors.
     pub embedding: Option<&'a str>,
+    /// Whether searches find everything.
     pub state: MemoryState,
 }
 
@@ -130,6 +153,8 @@ pub struct MemoryInfo<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryLogs {
+    /// The requests, newest first.
     pub logs: Vec<JsonText<LogEntry>>,
+    /// The `cursor` of the next page. `null` on the last page.
     pub cursor: Option<String>,
 }

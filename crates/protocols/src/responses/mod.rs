@@ -5,8 +5,6 @@
 //! response always has and that may be `null`; one with it is absent if it is `None`. Types borrow from the
 //! rows that they show, so that a large text is copied only into the response.
 
-#![expect(missing_docs, reason = "a field or value without a text is described by its name")]
-
 pub mod agents;
 pub mod budgets;
 pub mod chats;
@@ -41,6 +39,7 @@ pub type Seconds = i64;
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Success {
+    /// Always `true`.
     pub success: bool,
 }
 

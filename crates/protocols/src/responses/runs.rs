@@ -10,9 +10,13 @@ use super::{Micros, Object};
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RunStatus {
+    /// It has completed.
     Ok,
+    /// It waits.
     Paused,
+    /// It has failed or was stopped.
     Error,
+    /// It is working.
     Running,
 }
 
@@ -21,9 +25,13 @@ pub enum RunStatus {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OutcomeKind {
+    /// It has completed.
     Completed,
+    /// It has failed.
     Failed,
+    /// It was stopped.
     Stopped,
+    /// It waits.
     Parked,
 }
 
@@ -46,6 +54,7 @@ pub enum PauseKind {
 pub struct RunError {
     /// The reason of the run (docs/errors.md).
     pub code: &'static str,
+    /// What happened, for people.
     pub message: String,
 }
 
@@ -53,6 +62,7 @@ pub struct RunError {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunResult {
+    /// The text.
     pub text: String,
     /// Paths of files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -63,11 +73,13 @@ pub struct RunResult {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Artefact {
+    /// The last reply. `null` if there is none.
     #[cfg_attr(feature = "schema", schemars(with = "Option<super::messages::Message<'static>>"))]
     pub message: Option<Value>,
     /// Paths of files.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub files: Value,
+    /// The result of a session. `null` if there is none.
     pub result: Option<RunResult>,
 }
 
@@ -109,10 +121,15 @@ pub enum DiagnosticKind {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Diagnostic {
+    /// The severity.
     pub level: DiagnosticLevel,
+    /// The area.
     pub kind: DiagnosticKind,
+    /// A stable code for programs (docs/runs.md).
     pub code: String,
+    /// The problem, for people.
     pub message: String,
+    /// Data about the problem. Its fields depend on the code.
     pub data: Object,
     /// The time, such as `2026-11-21T10:00:00.000Z`.
     pub at: String,
@@ -123,12 +140,19 @@ pub struct Diagnostic {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunUsage {
+    /// USD.
     pub cost_usd: f64,
+    /// Tokens of requests.
     pub input_tokens: i64,
+    /// Tokens of responses.
     pub output_tokens: i64,
+    /// Requests to models.
     pub model_calls: i64,
+    /// Calls of tools.
     pub tool_calls: i64,
+    /// Steps.
     pub steps: u32,
+    /// Seconds from the start to the end, or until now.
     pub seconds: i64,
 }
 
@@ -137,22 +161,32 @@ pub struct RunUsage {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunOutcome {
+    /// The id of the run. `null` if no run took the message in.
     pub run: Option<String>,
+    /// The state of the run.
     pub status: RunStatus,
+    /// The last message for people. `null` until the run has ended.
     #[cfg_attr(feature = "schema", schemars(with = "Option<super::messages::Message<'static>>"))]
     pub message: Option<Value>,
+    /// The outcome. `null` while the run is working.
     pub outcome: Option<OutcomeKind>,
     /// Why the run ended or waits. Absent if no run took the message in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Option<String>>,
+    /// The results of the run's work.
     pub artefact: Artefact,
     /// A token to decide the run's only open question.
     pub token: Option<String>,
+    /// Why the run failed or was stopped. `null` otherwise.
     pub error: Option<RunError>,
+    /// The problems of the run.
     pub diagnostics: Vec<Diagnostic>,
+    /// The usage of the run. `null` if no run took the message in.
     pub usage: Option<RunUsage>,
+    /// The result of a session. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<RunResult>,
+    /// For a parked run: the party that can resume it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_kind: Option<PauseKind>,
     /// The subagents that the run waits for.
@@ -162,6 +196,7 @@ pub struct RunOutcome {
     /// The waits of a parked run: for people (see `Wait`), or a subagent.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<Object>"))]
     pub waits: Vec<Value>,
+    /// The time of the start, in microseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Micros>,
     /// `null` until the run has ended.
@@ -179,9 +214,11 @@ pub struct RunOutcome {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TraceEvent {
+    /// The type of the event, such as `model.attempt`.
     pub kind: String,
     /// The time, such as `2026-11-21T10:00:00.000Z`.
     pub at: String,
+    /// The data of the event. Absent if there is none.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub data: Value,
 }
@@ -191,17 +228,25 @@ pub struct TraceEvent {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListedRun {
+    /// The id of the run.
     pub run: String,
+    /// The state of the run.
     pub status: RunStatus,
+    /// The outcome. `null` while the run is working.
     pub outcome: Option<OutcomeKind>,
+    /// Why the run ended. `null` until then.
     pub reason: Option<&'static str>,
+    /// Why the run failed or was stopped. `null` otherwise.
     pub error: Option<RunError>,
     /// The last reply of the run.
     pub message_id: Option<String>,
+    /// The number of steps.
     pub steps: u32,
     /// The number of diagnostics.
     pub diagnostics: u64,
+    /// The time of the start, in microseconds since 1970.
     pub started_at: Micros,
+    /// The time of the end, in microseconds since 1970. `null` until then.
     pub ended_at: Option<Micros>,
 }
 
@@ -210,7 +255,9 @@ pub struct ListedRun {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunPage {
+    /// The runs, newest first.
     pub runs: Vec<bobbin_definitions::json_text::JsonText<ListedRun>>,
+    /// Whether there are older runs.
     pub has_more: bool,
 }
 
@@ -229,8 +276,11 @@ pub enum RequestSource {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepTokens {
+    /// The system prompt.
     pub system: u64,
+    /// The definitions of the tools.
     pub tools: u64,
+    /// The messages.
     pub messages: u64,
 }
 
@@ -240,7 +290,9 @@ pub struct StepTokens {
 pub struct StepRequest<'a> {
     /// The reply.
     pub message: &'a str,
+    /// Whether the request was stored or rebuilt.
     pub source: RequestSource,
+    /// The name of the prompt.
     pub prompt: &'a str,
     /// The name of its definition, if the log still has it.
     pub model: Option<&'a str>,
@@ -248,7 +300,9 @@ pub struct StepRequest<'a> {
     pub log: Option<String>,
     /// For a rebuilt request: its number of messages. The log has the number that was sent.
     pub messages: Option<u64>,
+    /// The approximate tokens of each part.
     pub tokens: StepTokens,
+    /// The body of the request.
     #[cfg_attr(feature = "schema", schemars(with = "Object"))]
     pub body: &'a serde_json::value::RawValue,
 }

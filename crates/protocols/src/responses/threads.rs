@@ -14,10 +14,15 @@ use super::{Object, Seconds};
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ThreadState {
+    /// No run is active, and no message waits.
     Idle,
+    /// A run is working.
     Running,
+    /// A run waits.
     Parked,
+    /// No run is active. The last one was stopped, or messages wait in the queue.
     Stopped,
+    /// The thread refuses all further work.
     Terminated,
 }
 
@@ -25,26 +30,36 @@ pub enum ThreadState {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListedThread<'a> {
+    /// The id of the thread.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub id: Option<&'a str>,
     /// The key that its creator has chosen.
     pub key: Option<&'a str>,
+    /// The current agent.
     pub agent_id: &'a str,
     /// The agent that the thread was created with.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub origin_agent_id: Option<&'a str>,
+    /// The owner. `null` if the thread has none.
     pub user_id: Option<&'a str>,
+    /// The tags.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub tags: Value,
     /// The thread that has created this one.
     pub parent: Option<&'a str>,
+    /// The time of the termination, in seconds since 1970. `null` if the thread is not terminated.
     pub terminated: Option<Seconds>,
+    /// The time of the creation, in seconds since 1970.
     pub created_at: Option<Seconds>,
+    /// The time of the last activity, in seconds since 1970. `null` before the first.
     pub last_activity_at: Option<Seconds>,
+    /// Whether a run is active.
     pub executing: bool,
     /// The reason of the last run, if that run failed.
     pub failed: Option<&'a str>,
+    /// The beginning of the newest message. `null` if there is none.
     pub last_message_preview: Option<&'a str>,
+    /// The time of the newest message, in seconds since 1970. `null` if there is none.
     pub last_message_at: Option<Seconds>,
     /// `null` if its definition no longer exists.
     pub agent: Option<AgentSummary<'a>>,
@@ -55,8 +70,11 @@ pub struct ListedThread<'a> {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadPage {
+    /// The threads.
     pub threads: Vec<JsonText<ListedThread<'static>>>,
+    /// The number of threads that match the request.
     pub total: i64,
+    /// Whether more threads follow.
     pub has_more: bool,
     /// With `user_id=*`: the number of owners whose threads are not in the list.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,6 +89,7 @@ pub struct ListedOwner<'a> {
     /// `null` for the threads without an owner.
     #[serde(rename = "user_id")]
     pub user_id: Option<&'a str>,
+    /// The number of threads.
     pub thread_count: i64,
 }
 
@@ -79,8 +98,11 @@ pub struct ListedOwner<'a> {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnerPage {
+    /// The owners.
     pub owners: Vec<JsonText<ListedOwner<'static>>>,
+    /// The number of owners.
     pub total: i64,
+    /// Whether more owners follow.
     pub has_more: bool,
 }
 
@@ -89,8 +111,11 @@ pub struct OwnerPage {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ForkState {
+    /// The content is being copied.
     Copying,
+    /// The copy is complete.
     Copied,
+    /// The copy has failed for good.
     Failed,
 }
 
@@ -99,9 +124,11 @@ pub enum ForkState {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fork<'a> {
+    /// The id of the original.
     pub thread_id: &'a str,
     /// The id of the last copied message in the original.
     pub up_to: Option<&'a str>,
+    /// The state of the copy.
     pub state: ForkState,
     /// Why the copy failed.
     pub error: Option<&'a str>,
@@ -111,28 +138,39 @@ pub struct Fork<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadFacts<'a> {
+    /// The id of the thread.
     pub id: &'a str,
     /// The key that its creator has chosen.
     pub key: Option<&'a str>,
     /// The number of this thread among those that have had this id, from 1.
     pub life: i64,
+    /// The current agent.
     pub agent_id: &'a str,
+    /// The agent that the thread was created with.
     pub origin_agent_id: &'a str,
+    /// The owner. `null` if the thread has none.
     pub user_id: Option<&'a str>,
+    /// The tags.
     pub tags: &'a [String],
+    /// Data of the creator.
     pub properties: &'a Object,
     /// The values of type `text`.
     #[cfg_attr(feature = "schema", schemars(with = "Values"))]
     pub env: Object,
+    /// The types of all values.
     #[cfg_attr(feature = "schema", schemars(with = "Types"))]
     pub env_types: Object,
     /// The thread that has created this one.
     pub parent: Option<&'a str>,
     /// The original, if the thread is a copy.
     pub fork: Option<Fork<'a>>,
+    /// The time of the termination, in seconds since 1970. `null` if the thread is not terminated.
     pub terminated: Option<Seconds>,
+    /// The time of the creation, in seconds since 1970.
     pub created_at: Seconds,
+    /// Whether a run is active.
     pub executing: bool,
+    /// The state of the thread.
     pub state: ThreadState,
 }
 
@@ -141,8 +179,11 @@ pub struct ThreadFacts<'a> {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadStats {
+    /// The number of messages that are not silent.
     pub message_count: i64,
+    /// The number of log entries.
     pub log_count: i64,
+    /// The time of the last activity, in seconds since 1970.
     pub last_activity: Seconds,
 }
 
@@ -150,9 +191,11 @@ pub struct ThreadStats {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Thread<'a> {
+    /// The facts.
     pub thread: ThreadFacts<'a>,
     /// `null` if its definition no longer exists.
     pub agent: Option<AgentSummary<'a>>,
+    /// The counts.
     pub stats: ThreadStats,
 }
 
@@ -160,16 +203,23 @@ pub struct Thread<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadChanged<'a> {
+    /// The id of the thread.
     pub id: &'a str,
+    /// The current agent.
     pub agent_id: &'a str,
+    /// The owner. `null` if the thread has none.
     pub user_id: Option<&'a str>,
+    /// The tags.
     pub tags: &'a [String],
+    /// Data of the creator.
     pub properties: &'a Object,
     /// The values of type `text`.
     #[cfg_attr(feature = "schema", schemars(with = "Values"))]
     pub env: Object,
+    /// The types of all values.
     #[cfg_attr(feature = "schema", schemars(with = "Types"))]
     pub env_types: Object,
+    /// The time of the creation, in seconds since 1970.
     pub created_at: Seconds,
 }
 
@@ -180,16 +230,26 @@ pub struct ThreadChanged<'a> {
 pub struct ListedSubagent<'a> {
     /// The id of the subagent's thread.
     pub id: &'a str,
+    /// The agent of the subagent.
     #[serde(rename = "agent_name")]
     pub agent_name: &'a str,
+    /// The title of the subagent. `null` if it has none.
     pub title: Option<&'a str>,
+    /// The name that the model gave the subagent. `null` if it gave none.
     pub thread_name: Option<&'a str>,
+    /// What the subagent does.
     pub description: &'a str,
+    /// The status of the subagent.
     pub status: &'a str,
+    /// Whether the subagent receives further messages.
     pub resumable: bool,
+    /// Whether calls wait for the subagent.
     pub blocking: bool,
+    /// How the subagent reports to its parent.
     pub parent_communication: &'static str,
+    /// The message whose call created the subagent. `null` if no such call did.
     pub spawn_group_id: Option<&'a str>,
+    /// The time of the creation, in seconds since 1970.
     #[serde(rename = "created_at")]
     pub created_at: Seconds,
     /// The id that models use, if the subagent is a worker.
@@ -202,8 +262,11 @@ pub struct ListedSubagent<'a> {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SubagentPage {
+    /// The subagents, newest first.
     pub subagents: Vec<JsonText<ListedSubagent<'static>>>,
+    /// The number of subagents.
     pub total: u64,
+    /// Whether more subagents follow.
     pub has_more: bool,
 }
 

@@ -10,7 +10,9 @@ use super::Micros;
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OneValue<'a> {
+    /// The key.
     pub key: &'a str,
+    /// The value. `null` if there is none.
     pub value: Value,
 }
 
@@ -19,10 +21,13 @@ pub struct OneValue<'a> {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListedValue<'a> {
+    /// The key.
     pub key: &'a str,
     /// Bytes of JSON.
     pub size: u64,
+    /// The time of the last change, in microseconds since 1970.
     pub updated_at: Micros,
+    /// The value. Absent if it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// Why the value cannot be read.
@@ -35,12 +40,19 @@ pub struct ListedValue<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ValuePage"))]
 pub struct ValuePage<'a, Row> {
+    /// The values.
     pub values: Vec<Row>,
+    /// The number of values that match the request.
     pub total: u64,
+    /// The maximum number of rows, as requested.
     pub limit: u32,
+    /// The number of skipped rows, as requested.
     pub offset: u32,
+    /// The requested beginning of keys. Empty if none was requested.
     pub prefix: &'a str,
+    /// The requested part of keys. Empty if none was requested.
     pub search: &'a str,
+    /// The `cursor` of the next page. `null` on the last page.
     pub cursor: Option<String>,
 }
 
@@ -49,9 +61,13 @@ pub struct ValuePage<'a, Row> {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ValueSet {
+    /// The key.
     pub key: String,
+    /// The value. `null` if it was deleted.
     pub value: Value,
+    /// The deleted key of a renamed value. `null` if it was not renamed.
     pub previous_key: Option<String>,
+    /// Whether the value was deleted.
     pub deleted: bool,
 }
 
@@ -117,23 +133,35 @@ pub struct Repetition {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Effect<'a> {
+    /// The id of the effect.
     pub id: String,
+    /// The name of the effect.
     pub name: &'a str,
+    /// The arguments.
     pub args: Value,
+    /// The status.
     pub status: EffectStatus,
+    /// The time for which it was scheduled, in microseconds since 1970.
     pub scheduled_at: Micros,
+    /// The time of the next attempt, in microseconds since 1970. `null` if it has ended.
     pub due_at: Option<Micros>,
+    /// The time of the end, in microseconds since 1970. `null` until then.
     pub ended_at: Option<Micros>,
+    /// The time of the creation, in microseconds since 1970.
     pub created_at: Micros,
+    /// The repetition. `null` if it runs once.
     pub repeat: Option<Repetition>,
     /// The number of this occurrence, from 1, if the effect repeats.
     pub occurrence: Option<i64>,
+    /// The number of attempts.
     pub attempts: u32,
+    /// The error of the last attempt. `null` if there is none.
     pub error: Option<&'a str>,
     /// The repeating effect of which this is one occurrence.
     pub occurrence_of: Option<String>,
     /// The effect that this one replays.
     pub replayed_from: Option<String>,
+    /// The same for all attempts. The effect can pass it to other systems.
     pub idempotency_key: String,
 }
 
@@ -142,11 +170,17 @@ pub struct Effect<'a> {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EffectPage {
+    /// The effects.
     pub effects: Vec<JsonText<Effect<'static>>>,
+    /// The number of effects, scheduled and ended.
     pub total: u32,
+    /// The number of scheduled effects.
     pub upcoming_count: u32,
+    /// The maximum number of rows, as requested.
     pub limit: u32,
+    /// The number of skipped rows, as requested.
     pub offset: u32,
+    /// Whether more effects follow.
     pub has_more: bool,
 }
 
@@ -179,10 +213,14 @@ pub enum Initiator {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EffectChanged<'a> {
+    /// The action.
     pub action: EffectAction,
+    /// The id of the effect.
     pub id: &'a str,
+    /// For a cancelled effect: the party that has cancelled it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canceled_by: Option<Initiator>,
+    /// For a replayed effect: the id of the copy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed_id: Option<String>,
 }
@@ -191,6 +229,7 @@ pub struct EffectChanged<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OneEffect<'a> {
+    /// The effect.
     pub effect: Effect<'a>,
 }
 
@@ -199,6 +238,8 @@ pub struct OneEffect<'a> {
 #[derive(schemars::JsonSchema)]
 #[schemars(untagged)]
 pub enum Values {
+    /// With `key`.
     One(OneValue<'static>),
+    /// Without `key`.
     Page(ValuePage<'static, ListedValue<'static>>),
 }

@@ -143,12 +143,17 @@ pub enum OnExpiry {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitingCall<'a> {
+    /// The model's id of the call.
     pub id: &'a str,
+    /// The name of the tool.
     pub tool: &'a str,
+    /// The changes that the call may make.
     pub tier: Tier,
+    /// The arguments.
     pub args: &'a Value,
     /// The digest of the call, if the decision is about the call itself.
     pub digest: Option<String>,
+    /// The reply with the call. `null` for a call of code.
     pub message_id: Option<String>,
 }
 
@@ -156,8 +161,11 @@ pub struct WaitingCall<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecidedBy<'a> {
+    /// The scope of the credentials.
     pub scope: &'a str,
+    /// Which of several keys was used. `null` if it is unknown.
     pub fingerprint: Option<&'a str>,
+    /// The name that the request gave. `null` if it gave none.
     pub actor: Option<&'a str>,
 }
 
@@ -177,12 +185,15 @@ pub enum BudgetExtender {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitingBudget<'a> {
+    /// The scope of the limit.
     pub scope: BudgetScope,
     /// The limited amount.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub unit: Unit,
+    /// The limit: USD, seconds, or a count.
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub limit: Value,
+    /// The usage, in the same unit.
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub spent: Value,
     /// The minimum that the next attempt needs.
@@ -190,6 +201,7 @@ pub struct WaitingBudget<'a> {
     pub needed: Value,
     /// The subagent that makes the attempt, if it is a subagent's.
     pub for_child: Option<&'a str>,
+    /// The party that can extend the limit.
     pub asks: BudgetExtender,
 }
 
@@ -198,7 +210,9 @@ pub struct WaitingBudget<'a> {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WorkersNeeded {
+    /// The outcomes of all workers.
     All,
+    /// The outcome of one worker.
     Any,
 }
 
@@ -207,33 +221,50 @@ pub enum WorkersNeeded {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Wait<'a> {
+    /// The id of the wait.
     pub id: String,
+    /// The kind.
     pub kind: WaitKind,
+    /// The state.
     pub state: WaitState,
+    /// The id of the thread.
     pub thread_id: &'a str,
+    /// The run that waits. `null` if no run does.
     pub run: Option<String>,
     /// Waits with the same batch belong to one reply.
     pub batch: Option<String>,
+    /// The call that the wait is about. `null` if it is about none.
     pub call: Option<WaitingCall<'a>>,
+    /// The question, in one line.
     pub title: &'a str,
+    /// Why the decision is needed. `null` if there is no reason.
     pub reason: Option<&'a str>,
     /// The decisions that the wait accepts.
     pub allows: Vec<&'static str>,
     /// The scope that may decide.
     pub by: DecisionScope,
+    /// The time at which it opened, in microseconds since 1970.
     pub created_at: Micros,
+    /// The time at which it expires, in microseconds since 1970.
     pub expires_at: Micros,
+    /// The outcome if it expires.
     pub on_expiry: OnExpiry,
+    /// The decision. `null` while it is open, or if it ended without one.
     pub decision: Option<&'a str>,
+    /// The time at which it closed, in microseconds since 1970. `null` while it is open.
     pub decided_at: Option<Micros>,
+    /// The person or program that has decided. `null` if nobody has.
     pub decided_by: Option<DecidedBy<'a>>,
     /// Arguments that the approver may change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edit: Option<&'a [String]>,
+    /// For a question: the answers to choose from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choices: Option<&'a [String]>,
+    /// For a question: whether other answers are allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_text: Option<bool>,
+    /// For a wait about a budget: the reached limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<WaitingBudget<'a>>,
     /// For a question of a tool: its name in the application.
@@ -261,7 +292,9 @@ pub struct Wait<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitPage {
+    /// The waits, newest first.
     pub waits: Vec<JsonText<Wait<'static>>>,
+    /// The `cursor` of the next page. `null` on the last page.
     pub cursor: Option<String>,
 }
 
@@ -269,6 +302,7 @@ pub struct WaitPage {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OneWait<'a> {
+    /// The wait.
     pub wait: Wait<'a>,
 }
 
@@ -276,7 +310,9 @@ pub struct OneWait<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitDecided {
+    /// The wait after the decision.
     pub wait: JsonText<Wait<'static>>,
+    /// The state of the thread.
     pub state: ThreadState,
 }
 
@@ -284,6 +320,7 @@ pub struct WaitDecided {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitsDecided {
+    /// The waits after the decisions.
     pub waits: Vec<JsonText<Wait<'static>>>,
 }
 
@@ -292,13 +329,20 @@ pub struct WaitsDecided {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InboxWait<'a> {
+    /// The id of the wait.
     pub id: &'a str,
+    /// The id of its thread.
     pub thread_id: &'a str,
+    /// The kind.
     #[cfg_attr(feature = "schema", schemars(with = "WaitKind"))]
     pub kind: &'a str,
+    /// The state.
     pub state: WaitState,
+    /// The question, in one line.
     pub title: &'a str,
+    /// The time at which it opened, in microseconds since 1970.
     pub created_at: Micros,
+    /// The time at which it expires, in microseconds since 1970.
     pub expires_at: Micros,
 }
 
@@ -306,7 +350,9 @@ pub struct InboxWait<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InboxPage {
+    /// The waits, newest first.
     pub waits: Vec<JsonText<InboxWait<'static>>>,
+    /// The `cursor` of the next page. `null` on the last page.
     pub cursor: Option<String>,
     /// With `user_id=*`: the number of owners whose waits are not in the list.
     #[serde(rename = "ownersLeftOut", skip_serializing_if = "Option::is_none")]
