@@ -9,7 +9,9 @@ use crate::definitions::tier::tier;
 use crate::definitions::{Catalog, Implementation, ListedTool, McpList, McpProtocol, McpServer, Tool};
 use crate::json;
 use crate::mcp_client::oauth::registration::{PUBLIC_URL, description, document_address, public_origin};
-use crate::protocols::responses::mcp::{ClientDocument, McpFailure, McpServers, ShownMcpServer, ShownMcpTool};
+use crate::protocols::responses::mcp::{
+    ClientDocument, McpFailure, McpServers, ShownMcpServer, ShownMcpTool,
+};
 use crate::request::directory_call::McpKnown;
 
 /// The servers, by name. `known`: the root's state, `{servers: [McpKnown]}`.
@@ -32,10 +34,7 @@ pub fn servers(catalog: &Catalog, known: &Value) -> Value {
 /// `asked`: the origin of the request, which is used if no variable sets another one.
 pub fn client_document(var: &dyn Fn(&str) -> Option<String>, asked: &str) -> Value {
     let origin = public_origin(&var(PUBLIC_URL).unwrap_or_default()).unwrap_or_else(|_| asked.to_owned());
-    json!(ClientDocument {
-        metadata: description(&origin, "none"),
-        client_id: document_address(&origin),
-    })
+    json!(ClientDocument { metadata: description(&origin, "none"), client_id: document_address(&origin) })
 }
 
 fn shown<'a>(

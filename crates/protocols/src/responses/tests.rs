@@ -2,8 +2,12 @@ use bobbin_definitions::json;
 use serde::Serialize;
 
 use super::budgets::{LentAmounts, LentShare, SharedAmounts};
-use super::messages::{Message, MessageStatus, SubagentFacts};
+use super::diagnostics::DueWork;
+use super::frames::{ItemFrame, ItemType, MessageChunkFrame, RunEndedFrame, SnapshotFrame};
+use super::mcp::{ClientDocument, ClientMetadata};
+use super::messages::{Message, MessageChanged, MessageStatus, SubagentFacts};
 use super::runs::{Artefact, OutcomeKind, RunOutcome, RunStatus};
+use super::threads::ThreadState;
 use super::waits::{DecisionScope, OnExpiry, Wait, WaitKind, WaitState};
 
 fn text(value: &impl Serialize) -> String {
@@ -115,4 +119,80 @@ fn an_outcome_distinguishes_null_from_absent_fields() {
     };
     let expected = r#"{"run":"r_1","status":"running","message":null,"outcome":null,"reason":null,"artefact":{"message":null,"files":[],"result":null},"token":null,"error":null,"diagnostics":[],"usage":null,"waits":[],"startedAt":1,"endedAt":null}"#;
     assert_eq!(text(&outcome), expected);
+}
+
+#[test]
+fn a_frame_begins_with_its_type() {
+    let chunk = MessageChunkFrame { message_id: "m".into(), depth: 0, chunk: "a", attempt: 1, offset: 2 };
+    let expected =
+        r#"{"type":"message_chunk","message_id":"m","depth":0,"chunk":"a","attempt":1,"offset":2}"#;
+    assert_eq!(text(&chunk), expected);
+    assert_eq!(json!(chunk).to_string(), expected);
+    let item = ItemFrame {
+        event: "completed",
+        item_id: "m".into(),
+        item_type: ItemType::McpToolCall,
+        data: json!({}),
+    };
+    let expected = r#"{"type":"item","event":"completed","itemId":"m","itemType":"mcp_tool_call","data":{}}"#;
+    assert_eq!(text(&item), expected);
+    let snapshot = SnapshotFrame {
+        messages: Vec::new(),
+        has_more: false,
+        partial: None,
+        state: ThreadState::Idle,
+        waits: None,
+        progress: None,
+    };
+    let expected = r#"{"type":"snapshot","messages":[],"hasMore":false,"partial":null,"state":"idle"}"#;
+    assert_eq!(text(&snapshot), expected);
+    let ended = RunEndedFrame {
+        run: None,
+        outcome: Some(OutcomeKind::Stopped),
+        reason: Some("stopped_by_user"),
+        error: None,
+        message_id: None,
+        usage: None,
+    };
+    let expected = r#"{"type":"run_ended","run":null,"outcome":"stopped","reason":"stopped_by_user","error":null,"message_id":null,"usage":null}"#;
+    assert_eq!(text(&ended), expected);
+}
+
+#[test]
+fn due_work_has_only_the_fields_of_its_kind() {
+    let run = DueWork { what: "run", at: Some(1), ..DueWork::default() };
+    assert_eq!(text(&run), r#"{"what":"run","at":1}"#);
+    let job = DueWork { what: "export", at: Some(1), tries: Some(Some(2)), error: Some(None), ..run };
+    assert_eq!(text(&job), r#"{"what":"export","at":1,"tries":2,"error":null}"#);
+    let wait = DueWork {
+        what: "wait",
+        subject: Some(Some("w_1")),
+        kind: Some("approval"),
+        at: Some(1),
+        ..DueWork::default()
+    };
+    assert_eq!(text(&wait), r#"{"what":"wait","subject":"w_1","kind":"approval","at":1}"#);
+}
+
+#[test]
+fn the_number_of_deleted_messages_is_absent_or_null_or_known() {
+    let changed = |deleted| text(&MessageChanged { success: true, deleted, run: None });
+    assert_eq!(changed(None), r#"{"success":true}"#);
+    assert_eq!(changed(Some(None)), r#"{"success":true,"deleted":null}"#);
+    assert_eq!(changed(Some(Some(2))), r#"{"success":true,"deleted":2}"#);
+}
+
+#[test]
+fn the_address_of_a_client_document_is_its_last_field() {
+    let metadata = ClientMetadata {
+        client_name: "Bobbin",
+        client_uri: "u",
+        redirect_uris: vec!["r".into()],
+        grant_types: &["authorization_code"],
+        response_types: &["code"],
+        token_endpoint_auth_method: "none",
+        application_type: "web",
+    };
+    let expected = r#"{"client_name":"Bobbin","client_uri":"u","redirect_uris":["r"],"grant_types":["authorization_code"],"response_types":["code"],"token_endpoint_auth_method":"none","application_type":"web","client_id":"d"}"#;
+    assert_eq!(text(&ClientDocument { metadata, client_id: "d".into() }), expected);
 }

@@ -10,8 +10,7 @@ pub(super) type Values = std::collections::BTreeMap<String, String>;
 
 /// The schema of types, by name.
 #[cfg(feature = "schema")]
-pub(super) type Types =
-    std::collections::BTreeMap<String, bobbin_definitions::definitions::VariableKind>;
+pub(super) type Types = std::collections::BTreeMap<String, bobbin_definitions::definitions::VariableKind>;
 
 /// The visible values of variables of the instance or an account.
 #[derive(Debug, Serialize)]

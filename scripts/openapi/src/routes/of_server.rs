@@ -60,12 +60,18 @@ pub(super) fn values() -> Vec<Operation> {
     let new = Operation::new;
     vec![
         new("getInstanceEnv", Scope::Admin, "Returns values of variables of the instance.")
-            .gives::<responses::variables::ShownEnv>(200, "The values of type `text`, and the types of all values."),
+            .gives::<responses::variables::ShownEnv>(
+            200,
+            "The values of type `text`, and the types of all values.",
+        ),
         new("changeInstanceEnv", Scope::Admin, "Sets values of variables of the instance.")
             .takes::<threads::EnvChange>()
             .gives::<responses::variables::ShownEnv>(200, "The values after the change."),
         new("getAccountEnv", Scope::Owner, "Returns values of variables of an owner.")
-            .gives::<responses::variables::ShownEnv>(200, "The values of type `text`, and the types of all values."),
+            .gives::<responses::variables::ShownEnv>(
+            200,
+            "The values of type `text`, and the types of all values.",
+        ),
         new("changeAccountEnv", Scope::Owner, "Sets values of variables of an owner.")
             .takes::<threads::EnvChange>()
             .gives::<responses::variables::ShownEnv>(200, "The values after the change."),

@@ -79,7 +79,10 @@ pub(super) fn context() -> Vec<Operation> {
         new("getContext", Scope::Thread, "Returns the tokens of the next request to the model, by part.")
             .gives::<responses::context::Context>(200, "Tokens of each part."),
         new("summarize", Scope::Owner, "Requests a summary now.")
-            .gives::<responses::context::SummaryAsked>(202, "Bobbin writes one if there is anything to summarise.")
+            .gives::<responses::context::SummaryAsked>(
+                202,
+                "Bobbin writes one if there is anything to summarise.",
+            )
             .fails(&[Code::Conflict]),
         new("dropSummary", Scope::Owner, "Deletes the summary, so that requests contain its messages again.")
             .gives_nothing(204, "There is none now."),

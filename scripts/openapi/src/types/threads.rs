@@ -7,8 +7,8 @@ use bobbin_definitions::definitions::message::ToolStatus;
 use bobbin_protocols::responses::messages::Attachment;
 use schemars::JsonSchema;
 
-use super::budgets::GivenBudget;
 use super::Object;
+use super::budgets::GivenBudget;
 
 /// A thread to create.
 #[derive(JsonSchema)]
