@@ -59,7 +59,7 @@ async function make(compiler, product) {
 }
 
 /** How long the first compilation of the Workers takes on two processors, beside the build tool, in seconds. */
-const USUAL = 300;
+const USUAL = 200;
 
 /**
  * Compiles the wasm modules of both Workers, as far as they are out of date.

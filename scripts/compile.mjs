@@ -134,6 +134,7 @@ export async function buildTool() {
 export async function compileTool(note) {
   const sources = toolStamp();
   if (isToolBuilt(sources)) return;
-  await cargo(["build", "--profile", "tool", "--package", "bobbin-build", ...TARGET_DIR], note, { cwd: root });
+  // The Workers take longer, and most of that in one crate: the tool fills the processor that they leave idle.
+  await cargo(["build", "--profile", "tool", "--package", "bobbin-build", ...TARGET_DIR], note, { cwd: root, niceness: 10 });
   writeFileSync(TOOL_STAMP, sources);
 }

@@ -2,7 +2,7 @@
 // duration. Programs still running when this process ends are ended with it.
 
 import { spawn } from "node:child_process";
-import { availableParallelism, constants } from "node:os";
+import { availableParallelism, constants, setPriority } from "node:os";
 import { performance } from "node:perf_hooks";
 import { createInterface } from "node:readline";
 import { Complaint } from "../package/lib/complaint.mjs";
@@ -66,6 +66,7 @@ export const print = (text) => process.stdout.write(`${live ? "\r\x1b[K" : ""}${
  * @property {NodeJS.ProcessEnv} [env]          added to the own environment
  * @property {number} [timeoutMs]
  * @property {(line: string) => void} [onLine]  each line of stdout and stderr, as it comes
+ * @property {number} [niceness]                how far it yields to other programs: 0 to 19
  */
 
 /**
@@ -111,6 +112,7 @@ export function outcome(command, args, options = {}) {
     });
     const { pid } = child;
     if (pid !== undefined) groups.add(pid);
+    if (pid !== undefined && options.niceness !== undefined) setPriority(pid, options.niceness);
     let stdout = "";
     let all = "";
     let late = false;

@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { gzipSync } from "node:zlib";
+import { profile } from "./compile.mjs";
 import { inCheckout } from "./files.mjs";
 import { print, run } from "./run.mjs";
 import { wranglerNode } from "./setup.mjs";
@@ -21,8 +22,9 @@ const WASM_FEATURES = [
 /** Runs wasm-opt with these arguments. @param {string[]} args */
 export const wasmOpt = (args) => run(wranglerNode(), [inCheckout("node_modules/binaryen/bin/wasm-opt"), ...WASM_FEATURES, ...args]);
 
-/** Prints the size of a module. @param {string} path */
+/** Prints the size of a module for a release. @param {string} path */
 export function printSize(path) {
+  if (profile() === "quick") return;
   const wasm = readFileSync(path);
   const kib = (/** @type {number} */ bytes) => `${(bytes / 1024).toFixed(0)} KiB`;
   print(`  ${basename(path)}: ${kib(wasm.length)}, ${kib(gzipSync(wasm, { level: 9 }).length)} gzipped`);
