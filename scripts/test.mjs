@@ -17,6 +17,9 @@ import { testsOf } from "./test-names.mjs";
 /** What a run from a fresh clone writes, mainly compiled code. A full disk fails with misleading errors. */
 const DISK_GB = 5;
 
+/** Environment variables that change what is tested. */
+const VARIABLES = ["BOBBIN_BUILD", "BOBBIN_SERVER", "RUSTFLAGS"];
+
 const HELP = `npm test -- [NAME] [flags]
 
   NAME           only tests with this text in their name or their file's path
@@ -108,9 +111,6 @@ function runChild(command, args, env = {}) {
     });
   });
 }
-
-/** Environment variables that change what is tested. */
-const VARIABLES = ["BOBBIN_BUILD", "BOBBIN_SERVER", "RUSTFLAGS"];
 
 /** Writes down the inputs of every group that are not in the checkout: tool chains and variables. @param {string} node */
 async function noteOutside(node) {
