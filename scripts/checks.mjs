@@ -6,7 +6,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { BUILD_TOOL, buildTool, NATIVE, TARGET_DIR } from "./compile.mjs";
+import { NATIVE, TARGET_DIR } from "./compile.mjs";
 import { inCheckout, root } from "./files.mjs";
 import { complaints, directReads } from "./floors.mjs";
 import { record } from "./results.mjs";
@@ -63,12 +63,6 @@ async function sizes() {
   if (said.length > 0) throw new Complaint(said.join("\n"));
 }
 
-/** The committed JSON Schemas of the definition files are those of the types. `schemas/openapi.json` has a test in scripts/openapi. */
-async function schemas() {
-  await buildTool();
-  await run(BUILD_TOOL, ["schemas", "--check"], { cwd: inCheckout("."), ...TIMEOUT });
-}
-
 /**
  * No file contains a path of the machine it was written on, or the address of a package registry.
  *
@@ -114,7 +108,7 @@ function lockFileAddresses() {
   return found;
 }
 
-const CHECKS = { formatted, portable, floors, sizes, schemas, clippy, types };
+const CHECKS = { formatted, portable, floors, sizes, clippy, types };
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await main(async () => {

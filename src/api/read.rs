@@ -117,16 +117,19 @@ impl Api<'_> {
                 schema: schema::VERSION,
                 bytes: sql.size(),
                 now,
-                export: match self.telemetry().collector() {
-                    Some(_) => {
-                        let (dropped, error) = logs::dropped_spans(sql)?;
-                        Some(DiagnosedExport { dropped, error })
-                    }
-                    None => None,
-                },
+                export: self.diagnosed_export(sql)?,
             };
             Ok(Reply::json(200, &body))
         })
+    }
+
+    /// The export of spans, if the thread has a collector.
+    fn diagnosed_export(&self, sql: &dyn Sql) -> Result<Option<DiagnosedExport>> {
+        if self.telemetry().collector().is_none() {
+            return Ok(None);
+        }
+        let (dropped, error) = logs::dropped_spans(sql)?;
+        Ok(Some(DiagnosedExport { dropped, error }))
     }
 }
 
