@@ -17,6 +17,8 @@ import { buildStd, TARGET, wasmCompiler } from "./rust.mjs";
 import { arePackagesInstalled, checkPrograms, installPackages, wranglerNode } from "./setup.mjs";
 import { isWorkerBuilt, packWorker } from "./worker.mjs";
 
+/** @typedef {import("./rust.mjs").Compiler} Compiler @typedef {import("./compile.mjs").Product} Product */
+
 /**
  * @typedef {object} Built
  * @property {string} node        a Node that wrangler runs on
@@ -33,44 +35,54 @@ import { isWorkerBuilt, packWorker } from "./worker.mjs";
 export async function build(crate) {
   await checkPrograms();
   const [compiler, product] = await Promise.all([wasmCompiler(), productOf(crate)]);
-  const isBuilt = () => arePackagesInstalled() && isToolBuilt() && isWorkerBuilt(compiler, product) && isIsolateBuilt(compiler);
-  // Checked before locking, so that nobody waits for another build.
-  if (!isBuilt()) {
-    await locked(inCheckout(".bobbin/build.lock"), async () => {
-      if (!isBuilt()) await make(compiler, product);
-    });
-  }
+  await make(compiler, product, { sandbox: true });
   return { node: wranglerNode(), dist: product.dist, isolate: isolateFolder() };
 }
 
-/** @param {import("./rust.mjs").Compiler} compiler @param {import("./compile.mjs").Product} product */
-async function make(compiler, product) {
-  try {
-    await Promise.all([installPackages(), buildTool(), compileWorkers(compiler, product)]);
-  } catch (error) {
-    // The first failure is reported at once, not after minutes of compilation.
-    stopPrograms();
-    throw error;
-  }
-  await Promise.all([
-    isWorkerBuilt(compiler, product) || packWorker(compiler, product),
-    isIsolateBuilt(compiler) || packIsolate(compiler),
-  ]);
+/**
+ * The same for `npm start`. On a fresh machine it ends when the Worker is built, and returns the rest of the work as `later`.
+ *
+ * @param {string} [crate]
+ * @returns {Promise<Built & { later?: Promise<void> }>}
+ */
+export async function buildForStart(crate) {
+  if (existsSync(join(isolateFolder(), "index.js"))) return build(crate);
+  await checkPrograms();
+  const [compiler, product] = await Promise.all([wasmCompiler(), productOf(crate)]);
+  await make(compiler, product, { sandbox: false });
+  const later = make(compiler, product, { sandbox: true });
+  return { node: wranglerNode(), dist: product.dist, isolate: isolateFolder(), later };
 }
 
-/** How long the first compilation of the Workers takes on two processors, beside the build tool, in seconds. */
-const USUAL = 200;
+/** Builds what is out of date. @param {Compiler} compiler @param {Product} product @param {{ sandbox: boolean }} parts */
+async function make(compiler, product, parts) {
+  const missing = () => ({ worker: isWorkerBuilt(compiler, product) ? undefined : product, sandbox: parts.sandbox && !isIsolateBuilt(compiler) });
+  const isDone = () => arePackagesInstalled() && isToolBuilt() && !missing().worker && !missing().sandbox;
+  // Checked before locking, so that nobody waits for another build.
+  if (isDone()) return;
+  await locked(inCheckout(".bobbin/build.lock"), async () => {
+    const { worker, sandbox } = missing();
+    try {
+      await Promise.all([installPackages(), buildTool(), compile(compiler, { worker, sandbox })]);
+    } catch (error) {
+      // The first failure is reported at once, not after minutes of compilation.
+      stopPrograms();
+      throw error;
+    }
+    await Promise.all([worker && packWorker(compiler, worker), sandbox && packIsolate(compiler)]);
+  });
+}
 
-/**
- * Compiles the wasm modules of both Workers, as far as they are out of date.
- *
- * @param {import("./rust.mjs").Compiler} compiler @param {import("./compile.mjs").Product} product
- */
-export async function compileWorkers(compiler, product) {
-  if (isWorkerBuilt(compiler, product) && isIsolateBuilt(compiler)) return;
+/** How long the first compilation of the Worker takes on two processors, beside the build tool, in seconds. */
+const USUAL = 180;
+
+/** @param {Compiler} compiler @param {import("./compile.mjs").Parts} parts */
+async function compile(compiler, parts) {
+  if (!parts.worker && !parts.sandbox) return;
   await buildStd(compiler);
   const first = !existsSync(inCheckout(`target/${TARGET}/${profile()}`));
-  await step("Workers (Rust)", (note) => compileForWasm(compiler, product, note), first ? { usual: USUAL } : {});
+  const title = `${[parts.worker && "Worker", parts.sandbox && "sandbox"].filter(Boolean).join(" and ")} (Rust)`;
+  await step(title, (note) => compileForWasm(compiler, parts, note), first ? { usual: USUAL } : {});
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

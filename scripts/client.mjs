@@ -1,10 +1,13 @@
 // Builds the TypeScript client (client/) into the package as package/client/, with the types of its dependencies, so that
 // nothing else has to be installed.
+//
+//   node scripts/client.mjs
 
 import { cpSync, existsSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { contentHash, hash, inCheckout, locked, readIfThere } from "./files.mjs";
-import { run, step } from "./run.mjs";
+import { main, run, step } from "./run.mjs";
 
 const CLIENT = inCheckout("client");
 const PACKAGED = inCheckout("package/client");
@@ -54,3 +57,5 @@ function addTypes(folder) {
     writeFileSync(path, TYPES_OF.reduce((done, name) => done.replaceAll(`from "${name}"`, `from "./${name}.js"`).replaceAll(`from '${name}'`, `from './${name}.js'`), text));
   }
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main(buildClient);

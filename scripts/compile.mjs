@@ -1,6 +1,4 @@
 // Rust: the two wasm modules of the product, and the native build tool.
-//
-// Cargo compiles both modules in one call, so that the small one fills the processor while the core is compiled.
 
 import { existsSync, readdirSync, realpathSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -97,18 +95,20 @@ const PROFILES = [
   ...['quick.inherits="dev"', 'quick.strip="symbols"'],
 ].flatMap((setting) => ["--config", `profile.${setting}`]);
 
+/** @typedef {{ worker: Product | undefined, sandbox: boolean }} Parts  what to compile: the Worker's crate, and the compiler of the sandbox */
+
 /**
- * Compiles the Worker's crate and the sandbox's compiler for wasm. All builds use the same environment: cargo's cache depends on
- * it, and different variables would compile the shared dependencies again.
+ * Compiles the Worker's crate, the sandbox's compiler, or both for wasm. All builds use the same environment: cargo's cache depends
+ * on it, and different variables would compile the shared dependencies again.
  *
  * @param {import("./rust.mjs").Compiler} compiler
- * @param {Product} product
+ * @param {Parts} parts
  * @param {(text: string) => void} note
  */
-export async function compileForWasm(compiler, { crate, profiles }, note) {
-  const sandbox = ["--package", "bobbin-compiler"];
-  // Cargo compiles the crates of one workspace at a time.
-  for (const crates of profiles.length > 0 ? [[...profiles, ...crate], sandbox] : [[...crate, ...sandbox]]) {
+export async function compileForWasm(compiler, { worker, sandbox }, note) {
+  // One after the other: in one call, cargo would compile what both depend on with the features of both, and again for one alone.
+  const calls = [...(worker ? [[...worker.profiles, ...worker.crate]] : []), ...(sandbox ? [["--package", "bobbin-compiler"]] : [])];
+  for (const crates of calls) {
     await cargo(["build", "--profile", profile(), "--target", TARGET, ...TARGET_DIR, ...crates], note, { cwd: root, env: wasmEnv(compiler) });
   }
 }

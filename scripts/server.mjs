@@ -2,7 +2,7 @@
 // (wrangler.toml, dist/), so that the checkout's wrangler.toml applies unchanged. The bindings of an application's own
 // crate are added to it, and a bucket on request.
 
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { compileCatalog } from "./catalog.mjs";
@@ -19,6 +19,8 @@ import { startWorkerd } from "../package/server/workerd.mjs";
 import { startWrangler } from "./wrangler.mjs";
 
 const HOST = "127.0.0.1";
+/** The isolate Worker's folder in a prepared folder. */
+const ISOLATE = "dist-isolate";
 
 /** The differences between a development server and a deployed one; `.dev.vars` and --var override them. */
 const DEVELOPMENT_VARS = { BOBBIN_DEV: "1", BOBBIN_ALLOW_PRIVATE_HOSTS: "localhost,127.0.0.1,[::1]", BOBBIN_LOG_BODIES: "1" };
@@ -30,7 +32,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
  * @typedef {object} ServerOptions
  * @property {string} node                     a Node that wrangler runs on
  * @property {string} dist                     the built Worker
- * @property {string} isolate                  the built isolate Worker
+ * @property {string | undefined} isolate      the built isolate Worker; undefined: it is not built yet, and joins later
  * @property {number} port                     0 picks a free one
  * @property {string} agents
  * @property {string} persist
@@ -50,6 +52,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
  * @property {string} url
  * @property {() => string[]} lacking              a line for each model that lacks a variable
  * @property {() => Promise<void>} reloadCatalog   rejects with a Complaint when the definitions are invalid, and changes nothing
+ * @property {(isolate: string) => Promise<void>} join   the built isolate Worker takes the place of its stand-in
  * @property {() => Promise<void>} stop
  */
 
@@ -126,7 +129,11 @@ export async function startServer(options) {
     await stop();
     throw new Complaint(`Port ${port} cannot be served: ${/** @type {Error} */ (error).message}`);
   }
-  return { url: `http://${HOST}:${port}`, reloadCatalog, lacking: () => lacking, stop };
+  const joinIsolate = async (/** @type {string} */ isolate) => {
+    placeIsolate(isolate, join(home, ISOLATE));
+    if (runtime?.reload) await front?.pause(runtime.reload);
+  };
+  return { url: `http://${HOST}:${port}`, reloadCatalog, lacking: () => lacking, join: joinIsolate, stop };
 }
 
 /** Both Workers of a prepared folder. @param {string} home */
@@ -135,7 +142,7 @@ async function served(home) {
   const { parse } = await import("smol-toml");
   const read = (/** @type {string} */ path) =>
     /** @type {import("../package/lib/project.mjs").Config} */ (/** @type {unknown} */ (parse(readFileSync(join(home, path), "utf8"))));
-  return { main: { config: read("wrangler.toml"), folder: "dist" }, isolate: { config: read("isolate/wrangler.toml"), folder: "dist-isolate" } };
+  return { main: { config: read("wrangler.toml"), folder: "dist" }, isolate: { config: read("isolate/wrangler.toml"), folder: ISOLATE } };
 }
 
 /** The binding of a bucket for large files, for wrangler.toml. */
@@ -164,7 +171,8 @@ export function prepare(home, { dist, isolate, crate, filesBucket = false, worke
   writeFileSync(join(home, "wrangler.toml"), bound(whole, "FILES", filesBucket ? FILES_BUCKET : ""));
   writeFileSync(join(home, "isolate/wrangler.toml"), bound(sandbox, "LOADER", workerLoader ? WORKER_LOADER : ""));
   link(dist, join(home, "dist"), ["index.js", "index_bg.wasm"]);
-  link(isolate, join(home, "dist-isolate"), ["index.js", "compiler.wasm", "quickjs.wasm"]);
+  rmSync(join(home, ISOLATE), { recursive: true, force: true });
+  placeIsolate(isolate, join(home, ISOLATE));
   rmSync(join(home, ".dev.vars"), { force: true });
   symlinkSync(inCheckout(".dev.vars"), join(home, ".dev.vars"));
 }
@@ -207,6 +215,26 @@ function link(from, to, names) {
   rmSync(to, { recursive: true, force: true });
   mkdirSync(to, { recursive: true });
   for (const name of names) linkSync(join(from, name), join(to, name));
+}
+
+/** The smallest WebAssembly module. */
+const EMPTY_WASM = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
+
+/**
+ * Places the isolate Worker, or its stand-in, which has the same modules. Each file is renamed into place, because a running
+ * server watches them; the main module comes last.
+ *
+ * @param {string | undefined} isolate @param {string} to
+ */
+function placeIsolate(isolate, to) {
+  mkdirSync(to, { recursive: true });
+  for (const name of ["compiler.wasm", "quickjs.wasm", "index.js"]) {
+    const placing = join(to, `${name}.placing`);
+    if (isolate !== undefined) linkSync(join(isolate, name), placing);
+    else if (name === "index.js") copyFileSync(inCheckout("isolate/absent.js"), placing);
+    else writeFileSync(placing, EMPTY_WASM);
+    renameSync(placing, join(to, name));
+  }
 }
 
 /** An error of the runtime, without the addresses in its machine code. @param {string} line */

@@ -6,7 +6,7 @@ import { performance } from "node:perf_hooks";
 import { parseArgs } from "node:util";
 import { noteDevServer } from "../package/lib/dev-file.mjs";
 import { VERSION } from "../package/lib/version.mjs";
-import { build } from "./build.mjs";
+import { buildForStart } from "./build.mjs";
 import { builtFolder } from "./compile.mjs";
 import { inCheckout, readIfThere, shown } from "./files.mjs";
 import { startLocalModel } from "./local-model.mjs";
@@ -48,13 +48,16 @@ await main(async () => {
     process.exit(0);
   };
   endWithNpm(stop);
-  const built = await whatIsServed(flags.crate);
+  const { later, ...built } = await whatIsServed(flags.crate);
+  /** Why the sandbox could not be built. Kept from now on, because the server may take longer to start than that. */
+  const failed = later?.then(() => undefined, (error) => error);
   if (flags.localModel) model = await startLocalModel((line) => console.error(line));
   server = await startServer({
     ...flags,
     ...(model && { modelName: model.name }),
     vars: { ...flags.vars, ...(model && modelVars(model)) },
     ...built,
+    isolate: later === undefined ? built.isolate : undefined,
     log: (line) => console.log(line),
     ended: (code) => {
       console.error(`The server ended (${code}).`);
@@ -68,13 +71,23 @@ await main(async () => {
   for (const line of server.lacking()) console.log(`Warning: ${line}`);
   console.log(`Ready on ${server.url} (${seconds(started)} s)`);
   console.log(`Try it:  curl ${server.url}/healthz     Ctrl-C ends it; changes in ${shown(flags.agents)} are taken up.`);
+  if (failed === undefined) return;
+  console.log("The sandbox is still being compiled, once. Until it is there, code does not run, and the result of its call says so.");
+  const error = await failed;
+  if (error !== undefined) {
+    console.error(`${error instanceof Complaint ? error.message : error.stack}\nThe sandbox could not be built: code does not run. \`npm start\` tries again.`);
+    return;
+  }
+  await server.join(built.isolate);
+  console.log(`The sandbox is ready (${seconds(started)} s).`);
 });
 
 /**
- * A Node for wrangler, and both Workers, built if they are out of date. With BOBBIN_BUILT=1 they count as built. Tests, which
+ * A Node for wrangler, and both Workers, built if they are out of date; the sandbox perhaps `later`. With BOBBIN_BUILT=1 they count as built. Tests, which
  * start many servers, set it: checking the tool chains and all sources takes a fifth of a start.
  *
  * @param {string | undefined} crate
+ * @returns {Promise<import("./build.mjs").Built & { later?: Promise<void> }>}
  */
 async function whatIsServed(crate) {
   // What is served here is compiled for development.
@@ -84,7 +97,7 @@ async function whatIsServed(crate) {
     if (![dist, isolate].every((folder) => existsSync(join(folder, "index.js")))) throw new Complaint("BOBBIN_BUILT is set, and nothing is built: unset it.");
     return { node: wranglerNode(), dist, isolate };
   }
-  return build(crate);
+  return buildForStart(crate);
 }
 
 /** @param {string[]} args */
