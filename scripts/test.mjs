@@ -49,8 +49,8 @@ await main(async () => {
   const script = flags.deployed || flags.full ? "test:everything" : "test:all";
   const env = { WIREIT_FAILURES: "continue", WIREIT_PARALLEL: "2", ...(flags.full && { BOBBIN_SAMPLE: "all" }) };
   const status = await runChild("npm", ["run", "--silent", script], { ...env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` });
-  report(groupsOf(script), status);
   print(`${seconds(started)} s`);
+  report(groupsOf(script), status);
 });
 
 /** Prints the sum of the results as the last line. @param {string[]} groups @param {number} status  of wireit */
