@@ -1,5 +1,5 @@
 // Runs test files with Node's test runner and counts their tests. A file that crashed, hung or ran nothing never counts as a
-// success. The files with the most lines start first: `node --test` sorts them by name, and a long one at the end would run alone.
+// success. The largest files start first: `node --test` sorts them by name, and a long one at the end would run alone.
 //
 //   node scripts/node-tests.mjs [--group GROUP] [--at-once N] [--name PATTERN] FILE…
 
@@ -44,7 +44,7 @@ const V8_FLAGS = "--wasm-tiering-budget=2000000000";
 export async function nodeTests(files, { atOnce = AT_ONCE, env = {}, ...how } = {}) {
   // The files run in processes of their own, with this environment.
   Object.assign(process.env, env);
-  const first = await runFiles(longestFirst(files), atOnce, how);
+  const first = await runFiles(largestFirst(files), atOnce, how);
   const failed = files.filter((file) => (first.get(file)?.failed ?? 0) > 0);
   /** @type {string[]} */
   const unsteady = [];
@@ -99,9 +99,9 @@ async function runFile(file, { name, minutes = 30 }) {
 const shown = (/** @type {string} */ file) => relative(root, file);
 
 /** @param {string[]} files */
-function longestFirst(files) {
-  const lines = new Map(files.map((file) => [file, readFileSync(file, "utf8").length]));
-  return files.toSorted((a, b) => (lines.get(b) ?? 0) - (lines.get(a) ?? 0));
+function largestFirst(files) {
+  const size = new Map(files.map((file) => [file, readFileSync(file, "utf8").length]));
+  return files.toSorted((a, b) => (size.get(b) ?? 0) - (size.get(a) ?? 0));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

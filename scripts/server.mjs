@@ -52,7 +52,7 @@ const KEYS = "BOBBIN_ENCRYPTION_KEYS";
  * @property {string} url
  * @property {() => string[]} lacking              a line for each model that lacks a variable
  * @property {() => Promise<void>} reloadCatalog   rejects with a Complaint when the definitions are invalid, and changes nothing
- * @property {(isolate: string) => Promise<void>} join   the built isolate Worker takes the place of its stand-in
+ * @property {(isolate: string) => Promise<void>} joinIsolate   the built isolate Worker takes the place of its stand-in
  * @property {() => Promise<void>} stop
  */
 
@@ -133,7 +133,7 @@ export async function startServer(options) {
     placeIsolate(isolate, join(home, ISOLATE));
     if (runtime?.reload) await front?.pause(runtime.reload);
   };
-  return { url: `http://${HOST}:${port}`, reloadCatalog, lacking: () => lacking, join: joinIsolate, stop };
+  return { url: `http://${HOST}:${port}`, reloadCatalog, lacking: () => lacking, joinIsolate, stop };
 }
 
 /** Both Workers of a prepared folder. @param {string} home */

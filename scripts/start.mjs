@@ -78,13 +78,13 @@ await main(async () => {
     console.error(`${error instanceof Complaint ? error.message : error.stack}\nThe sandbox could not be built: code does not run. \`npm start\` tries again.`);
     return;
   }
-  await server.join(built.isolate);
+  await server.joinIsolate(built.isolate);
   console.log(`The sandbox is ready (${seconds(started)} s).`);
 });
 
 /**
- * A Node for wrangler, and both Workers, built if they are out of date; the sandbox perhaps `later`. With BOBBIN_BUILT=1 they count as built. Tests, which
- * start many servers, set it: checking the tool chains and all sources takes a fifth of a start.
+ * A Node for wrangler, and both Workers, built if they are out of date; the sandbox perhaps `later`. With BOBBIN_BUILT=1 they count
+ * as built. Tests, which start many servers, set it: checking the tool chains and all sources takes a fifth of a start.
  *
  * @param {string | undefined} crate
  * @returns {Promise<import("./build.mjs").Built & { later?: Promise<void> }>}

@@ -46,7 +46,7 @@ await main(async () => {
   await noteOutside(node);
   // What wireit remembers, and its copies of the results.
   if (flags.again || flags.full || process.env.BOBBIN_SAMPLE !== undefined) rmSync(inCheckout(".wireit"), { recursive: true, force: true });
-  const script = flags.deployed || flags.full ? "test:everything" : "test:all";
+  const script = flags.full ? "test:full" : flags.deployed ? "test:everything" : "test:all";
   const env = { WIREIT_FAILURES: "continue", WIREIT_PARALLEL: "2", ...(flags.full && { BOBBIN_SAMPLE: "all" }) };
   const status = await runChild("npm", ["run", "--silent", script], { ...env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` });
   print(`${seconds(started)} s`);

@@ -15,11 +15,11 @@ function first(file, folders) {
   return found;
 }
 
-/** The built Worker. */
-export const workerFolder = () => first("index_bg.wasm", ["dist/worker", "../dist"]);
+/** The built Worker. In the repository, that of `npm start`, or else the release. */
+export const workerFolder = () => first("index_bg.wasm", ["dist/worker", "../.bobbin/quick/dist", "../dist"]);
 
 /** The built isolate Worker. */
-export const isolateFolder = () => first("quickjs.wasm", ["dist/isolate", "../dist-isolate"]);
+export const isolateFolder = () => first("quickjs.wasm", ["dist/isolate", "../.bobbin/quick/dist-isolate", "../dist-isolate"]);
 
 /** The modules that wrap the Workers. */
 export const watchFolder = () => join(PACKAGE, "test/worker");

@@ -36,7 +36,7 @@ for (const bare of [true, false]) {
         return String(message.content);
       };
       assert.match(await asked(), /still being compiled.*Nothing has run/);
-      await server.join(builtFolder("dist-isolate"));
+      await server.joinIsolate(builtFolder("dist-isolate"));
       await until("the code runs", async () => /the sum is 2/.test(await asked().catch(() => "")), { withinMs: 30_000 });
     } finally {
       await server.stop();

@@ -184,7 +184,7 @@ export function responses(major, { OpenAI }, killed = false) {
   });
 
   // Versions differ in what they send and drop; the numbers of events must fit each (crates/protocols/src/openai/response_events.rs).
-  test("the helper is told all of a response again, and shows what comes behind an event", async () => {
+  test("the helper receives a whole response again, and shows the part after an event", async () => {
     const { id } = await client().responses.create({ model: "talker", input: "go" });
     const { events } = await helped({ response_id: id });
     const at = events[4].sequence_number;
